@@ -6,10 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql.datasource import (  # type: ignore[import-not-found,unused-ignore]
-    DataSourceArrowWriter,
-    WriterCommitMessage,
-)
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage  # type: ignore[import-not-found,unused-ignore]
 
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
 from pyspark_hudi.append_job import BegunAppend

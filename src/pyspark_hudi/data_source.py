@@ -7,11 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import (  # type: ignore[import-not-found,unused-ignore]
-    DataSource,
-    DataSourceReader,
-    InputPartition,
-)
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition  # type: ignore[import-not-found,unused-ignore]
 from pyspark.sql.types import StructType
 
 from pyhudi.config import Options, options

@@ -13,13 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import SparkSession
 
 from pyhudi import register_merger, unregister_merger
-from tests.random_sequences import (  # noqa: F401  registers steps
-    hudi_steps,
-    process_steps,
-    service_steps,
-    stream_steps,
-    write_steps,
-)
+from tests.random_sequences import hudi_steps, process_steps, service_steps, stream_steps, write_steps  # noqa: F401  registers steps
 from tests.random_sequences.checks import at_the_end, check
 from tests.random_sequences.life import Life
 from tests.random_sequences.steps import STEPS, draw_steps

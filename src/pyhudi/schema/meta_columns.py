@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from pyhudi.schema.meta_fields import (
-    META_COLUMNS,
-    OPERATION,
-)
+from pyhudi.schema.meta_fields import META_COLUMNS, OPERATION
 
 META_FIELDS: tuple[pa.Field, ...] = tuple(pa.field(name, pa.string(), nullable=True) for name in META_COLUMNS)
 META_SCHEMA: pa.Schema = pa.schema(META_FIELDS)

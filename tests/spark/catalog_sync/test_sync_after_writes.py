@@ -11,13 +11,7 @@ from pymetastore.hive_metastore import ttypes
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi import HudiTable, bootstrap_table
-from pyhudi.errors import (
-    CatalogError,
-    ConfigError,
-    OptionWithoutEffectWarning,
-    QueryError,
-    ServiceAfterCommitError,
-)
+from pyhudi.errors import CatalogError, ConfigError, OptionWithoutEffectWarning, QueryError, ServiceAfterCommitError
 from tests.metastore_server import FakeMetastore
 
 HIVE = "hoodie.datasource.hive_sync."

@@ -6,11 +6,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi import HudiTable
-from pyhudi.errors import (
-    AmbiguousMergeError,
-    QueryError,
-    RecordKeyError,
-)
+from pyhudi.errors import AmbiguousMergeError, QueryError, RecordKeyError
 from pyhudi.spark.dml.merge import clause_evaluation, merge_pairs
 from pyhudi.spark.dml.merge import merge_builder as merge_module
 from tests.cases import seldom

@@ -5,10 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.errors import (
-    RecordKeyError,
-    UnsupportedTableError,
-)
+from pyhudi.errors import RecordKeyError, UnsupportedTableError
 from tests.cases import seldom
 from tests.spark.dml.ride_tables import FIRST, KEYED, TABLES, frame, rows
 

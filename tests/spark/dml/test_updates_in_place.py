@@ -9,10 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.errors import (
-    ConflictError,
-    TransactionError,
-)
+from pyhudi.errors import ConflictError, TransactionError
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.dml import update as update_module
 from pyhudi.spark.dml.merge import merge_builder as merge_module

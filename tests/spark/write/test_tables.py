@@ -14,13 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.api.hudi_table import HudiTable
-from pyhudi.errors import (
-    ConfigError,
-    NonRetryableConflictError,
-    QueryError,
-    SchemaMismatchError,
-    TableExistsError,
-)
+from pyhudi.errors import ConfigError, NonRetryableConflictError, QueryError, SchemaMismatchError, TableExistsError
 from pyhudi.spark.read.load_table import load_table
 from pyhudi.spark.read.table_lineage import snapshot_ids
 from pyhudi.spark.write.dataframe_writer import write

@@ -30,9 +30,7 @@ from pyhudi.transaction.planned_transaction import PlanAttempt, PlannedTransacti
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.handles.marked_file import MarkedFile
 from pyhudi.write.settings.log_settings import log_slices
-from tests.unit.transaction.simulation import (
-    make_lock,
-)
+from tests.unit.transaction.simulation import make_lock
 from tests.unit.transaction.tables import SCHEMA
 
 PARTITION, GROUP = "p", "00000000-g-0"

@@ -25,12 +25,7 @@ from pyhudi.format.base_file.parquet_footer_correction import TailBuffer, correc
 from pyhudi.format.base_file.row_group_copy.copied_row_groups import CopiedRowGroups, with_row_groups
 from pyhudi.format.base_file.thrift_footer.thrift_compact import Struct
 from pyhudi.schema.logical_types.blobs import TYPE, is_blob
-from pyhudi.schema.logical_types.vectors import (
-    FOOTER_KEY,
-    is_vector,
-    stored_type,
-    vector_columns_text,
-)
+from pyhudi.schema.logical_types.vectors import FOOTER_KEY, is_vector, stored_type, vector_columns_text
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, OPERATION, PARTITION_PATH, RECORD_KEY
 
 CODECS: Mapping[str, str] = {

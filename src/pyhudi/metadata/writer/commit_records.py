@@ -10,10 +10,7 @@ from pyhudi.format.base_file.column_bounds import bounds_type
 from pyhudi.format.file_names import BASE, file_name_of, file_names_of, parse_names
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS
 from pyhudi.metadata.records.record_changes import RecordChanges
-from pyhudi.metadata.records.record_factory import (
-    file_records,
-    partition_stats_records,
-)
+from pyhudi.metadata.records.record_factory import file_records, partition_stats_records
 from pyhudi.metadata.writer.file_records import FileRecords
 from pyhudi.metadata.writer.file_statistics import BOUNDS
 from pyhudi.storage import Storage

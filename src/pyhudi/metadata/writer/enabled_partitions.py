@@ -13,11 +13,7 @@ from pyhudi.config import Options, options
 from pyhudi.errors import MetadataTableError
 from pyhudi.metadata.delete_metadata_table import delete_metadata_table
 from pyhudi.metadata.indexes.index_declarations import declare_partitions, drop_partitions, retire_partitions
-from pyhudi.metadata.indexes.index_definitions import (
-    column_stats_definition,
-    is_supported_version,
-    load_definitions,
-)
+from pyhudi.metadata.indexes.index_definitions import column_stats_definition, is_supported_version, load_definitions
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.indexes.indexed_columns import columns_to_index
 from pyhudi.metadata.indexes.secondary_index_definition import is_secondary

@@ -27,12 +27,7 @@ from pyhudi.metadata.indexes.index_declarations import drop_partitions, retire_p
 from pyhudi.metadata.indexes.index_delta import IndexDelta, delta_of_current_indexes
 from pyhudi.metadata.indexes.indexed_columns import columns_after_write, columns_to_index
 from pyhudi.metadata.indexes.secondary_index_definition import secondary_indexes
-from pyhudi.metadata.metadata_layout import (
-    FILE_PARTITIONS,
-    FILES,
-    PARTITION_STATS,
-    RECORD_INDEX,
-)
+from pyhudi.metadata.metadata_layout import FILE_PARTITIONS, FILES, PARTITION_STATS, RECORD_INDEX
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.metadata.writer.clean_records import clean_records
 from pyhudi.metadata.writer.commit_records import commit_records

@@ -21,15 +21,7 @@ from pyhudi.schema.logical_types.blobs import BLOB, blob_avro, is_blob
 from pyhudi.schema.logical_types.variants import VARIANT, as_plain_struct, is_variant, variant_avro
 from pyhudi.schema.logical_types.vectors import is_vector, vector_avro, vector_of_avro
 from pyhudi.schema.meta_columns import is_meta_column
-from pyhudi.schema.table_types import (
-    COMMENT,
-    DECIMAL_FORM,
-    DEFAULT,
-    LIST_ITEM,
-    MAX_PRECISION,
-    is_list,
-    to_table_types,
-)
+from pyhudi.schema.table_types import COMMENT, DECIMAL_FORM, DEFAULT, LIST_ITEM, MAX_PRECISION, is_list, to_table_types
 
 _PRIMITIVES: dict[pa.DataType, Any] = {
     pa.bool_(): "boolean",

@@ -11,12 +11,7 @@ import pyarrow as pa
 from pyhudi.config import Options, options
 from pyhudi.config.enums import Operation
 from pyhudi.errors import TransactionError, UnsupportedTableError
-from pyhudi.index.consistent_hashing import (
-    HashingMetadata,
-    mark_completed,
-    partitions_with_buckets,
-    store_metadata,
-)
+from pyhudi.index.consistent_hashing import HashingMetadata, mark_completed, partitions_with_buckets, store_metadata
 from pyhudi.merge.file_group_reader import read_slice
 from pyhudi.merge.file_slice import SliceContext
 from pyhudi.read.execution.file_slice_reader import column_names, slice_context
@@ -24,11 +19,7 @@ from pyhudi.read.schema.table_columns import stored_columns
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.table_types import as_nullable
-from pyhudi.services.clustering.bucket_resizing import (
-    PLAN_STRATEGY,
-    bucketing_of,
-    is_resizing,
-)
+from pyhudi.services.clustering.bucket_resizing import PLAN_STRATEGY, bucketing_of, is_resizing
 from pyhudi.services.clustering.clustering_groups import (
     ClusteringGroup,
     ClusteringGroups,

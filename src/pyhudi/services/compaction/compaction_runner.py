@@ -11,11 +11,7 @@ import pyarrow as pa
 from pyhudi.config import Options
 from pyhudi.merge.file_slice import file_slices
 from pyhudi.services.compaction.compaction_job import CompactionJob, operation_type
-from pyhudi.services.compaction.compaction_planner import (
-    check_compactable,
-    pending_compactions,
-    schedule_compaction,
-)
+from pyhudi.services.compaction.compaction_planner import check_compactable, pending_compactions, schedule_compaction
 from pyhudi.services.service_plans import BusyPlans, run_plans
 from pyhudi.services.service_runner import ServiceRunner, ThreadRunner
 from pyhudi.services.thread_pool_runner import run_tasks

@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyhudi.errors import ConfigError
-from pyhudi.metadata.indexes.expression_index_definition import (
-    expression_partition,
-)
+from pyhudi.metadata.indexes.expression_index_definition import expression_partition
 from pyhudi.metadata.indexes.index_definitions import load_definitions
-from pyhudi.metadata.indexes.secondary_index_definition import (
-    is_secondary,
-    secondary_partition,
-)
+from pyhudi.metadata.indexes.secondary_index_definition import is_secondary, secondary_partition
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
 from pyhudi.storage import Storage
 from pyhudi.table.config.table_config import TableConfig

@@ -6,10 +6,7 @@ import pyarrow as pa
 
 from pyhudi.config import Options, options
 from pyhudi.errors import InvalidOptionError, OptionWithoutEffectWarning, warn
-from pyhudi.metadata.indexes.secondary_index_definition import (
-    secondary_indexes,
-    secondary_partition,
-)
+from pyhudi.metadata.indexes.secondary_index_definition import secondary_indexes, secondary_partition
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.services.indexing.index_requests import IndexRequest
 from pyhudi.storage import Storage

@@ -12,11 +12,7 @@ from pyhudi.config import property_keys as keys
 from pyhudi.config.property_keys import RECORD_MERGE_PROPERTY_PREFIX
 from pyhudi.errors import InvalidOptionError, UnsupportedTableError
 from pyhudi.table.config.key_generator_type import KeyGenType, class_name, parse_keygen
-from pyhudi.table.config.merge_settings import (
-    COMMIT_TIME_STRATEGY,
-    EVENT_TIME_STRATEGY,
-    PAYLOAD_STRATEGY,
-)
+from pyhudi.table.config.merge_settings import COMMIT_TIME_STRATEGY, EVENT_TIME_STRATEGY, PAYLOAD_STRATEGY
 from pyhudi.table.config.new_table_properties import BOOTSTRAP_INDEX_CLASS
 from pyhudi.table.config.payload_classes import DEFAULT_PAYLOAD, OVERWRITE_PAYLOAD, PAYLOADS
 

@@ -11,12 +11,7 @@ from pyhudi.storage.table_paths import SCHEMA_FOLDER
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archive_conversion import archive_to_log, archive_to_lsm
 from pyhudi.timeline.instant import Instant
-from pyhudi.timeline.layout_conversion import (
-    ConvertedFile,
-    converted_content,
-    converted_files,
-    earliest_completion,
-)
+from pyhudi.timeline.layout_conversion import ConvertedFile, converted_content, converted_files, earliest_completion
 from pyhudi.timeline.timeline_layout import Layout
 
 _THREADS = 8

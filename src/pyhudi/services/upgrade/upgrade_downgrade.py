@@ -38,18 +38,9 @@ from pyhudi.services.service_result import PhaseTimer
 from pyhudi.services.upgrade import metadata_table_conversion
 from pyhudi.services.upgrade.bucket_keys import check_bucket_keys
 from pyhudi.services.upgrade.complex_keys import check_complex_keys
-from pyhudi.services.upgrade.preconditions import (
-    check_payload_class,
-    check_target,
-    dropped_partitions,
-)
+from pyhudi.services.upgrade.preconditions import check_payload_class, check_target, dropped_partitions
 from pyhudi.services.upgrade.property_conversion import changed_properties
-from pyhudi.services.upgrade.timeline_copy import (
-    copy_schema_history,
-    copy_timeline,
-    remove_leftovers,
-    table_layout,
-)
+from pyhudi.services.upgrade.timeline_copy import copy_schema_history, copy_timeline, remove_leftovers, table_layout
 from pyhudi.services.upgrade.upgrade_plan import UpgradePlan, UpgradeResult
 from pyhudi.services.upgrade.upgrade_preparation import UpgradePreparation, count_uncompacted, is_compacted
 from pyhudi.storage.table_paths import AUX_FOLDER

@@ -27,11 +27,7 @@ from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, load_metadata_timelin
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.metadata.writer.commit_records import files_of_commit
 from pyhudi.metadata.writer.file_records import logs_have_statistics
-from pyhudi.metadata.writer.initialize_partitions import (
-    build_partition,
-    initial_file_group_count,
-    table_contents,
-)
+from pyhudi.metadata.writer.initialize_partitions import build_partition, initial_file_group_count, table_contents
 from pyhudi.metadata.writer.locked_table import LockedTable
 from pyhudi.read.schema.table_columns import schema_after
 from pyhudi.schema.name_resolution import field_type

@@ -28,13 +28,7 @@ from pyhudi.metadata.records.file_group_hash import file_group_index_of
 from pyhudi.metadata.records.record_factory import joined_bounds
 from pyhudi.metadata.writer.file_records import FileRecords
 from pyhudi.metadata.writer.file_statistics import BOUNDS
-from pyhudi.metadata.writer.initial_statistics import (
-    FILE_FIELDS,
-    FILTERS_TOGETHER,
-    LOCAL,
-    PARTITION,
-    InitialFileGroups,
-)
+from pyhudi.metadata.writer.initial_statistics import FILE_FIELDS, FILTERS_TOGETHER, LOCAL, PARTITION, InitialFileGroups
 from pyhudi.spark.execution.arrow_batch_limits import MAX_ROWS
 from pyhudi.spark.execution.local_relations import spread_frame
 from pyhudi.spark.execution.row_tasks import Batches, map_in_arrow

@@ -11,14 +11,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import (
-    DataType,
-    DateType,
-    NumericType,
-    StringType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql.types import DataType, DateType, NumericType, StringType, TimestampNTZType, TimestampType
 
 from pyhudi.errors import ConfigError
 from pyhudi.keygen.date_patterns import InputPattern, PatternToken, input_pattern, is_plain_date, spark_pattern

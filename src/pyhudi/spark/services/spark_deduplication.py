@@ -20,11 +20,7 @@ from pyhudi.read.execution.file_slice_reader import column_names
 from pyhudi.read.schema.table_columns import stored_columns
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.table_types import as_nullable
-from pyhudi.services.repair.duplicate_keys import (
-    DedupeType,
-    Deduplication,
-    refuse_planned,
-)
+from pyhudi.services.repair.duplicate_keys import DedupeType, Deduplication, refuse_planned
 from pyhudi.spark.column_names import quoted_name
 from pyhudi.spark.execution.write_stages import WriteTask, run_write_tasks
 from pyhudi.spark.indexes.dependent_indexes import update_dependent_indexes

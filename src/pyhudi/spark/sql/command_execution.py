@@ -15,12 +15,7 @@ from pyhudi.errors import QueryError, SqlSyntaxError, UnsupportedTableError
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.session import spark_sql
 from pyhudi.spark.session_settings import has_escapes, is_connect, quotes_names_by_double_quotes
-from pyhudi.spark.sql.catalog import (
-    SESSION_CATALOG,
-    CatalogTable,
-    find_table,
-    non_hudi_tables,
-)
+from pyhudi.spark.sql.catalog import SESSION_CATALOG, CatalogTable, find_table, non_hudi_tables
 from pyhudi.spark.sql.catalog_listing import with_details_of_hudi_tables, without_hudi_tables
 from pyhudi.spark.sql.commands import cache_commands, show
 from pyhudi.spark.sql.commands.ddl import index_ddl

@@ -25,11 +25,7 @@ from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.streaming.micro_batch_planner import ChangePlanner, RowPlanner, read_pieces
 from pyhudi.storage import Storage
 from pyhudi.storage.table_paths import META_FOLDER
-from pyhudi.streaming.offsets import (
-    StartOffset,
-    commits_per_batch,
-    opposite_layout,
-)
+from pyhudi.streaming.offsets import StartOffset, commits_per_batch, opposite_layout
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.instant import Action, current_instant

@@ -12,13 +12,7 @@ from pyhudi.errors import AlreadyExistsError, NotFoundError, PreconditionFailedE
 from pyhudi.storage import FileStat, Storage, join_path, open_storage
 from pyhudi.storage.clock import now_ms
 from pyhudi.storage.table_paths import META_FOLDER
-from pyhudi.transaction.locks.lock_provider import (
-    LockProvider,
-    LockRetryPolicy,
-    dead_holder,
-    new_owner,
-    writer_name,
-)
+from pyhudi.transaction.locks.lock_provider import LockProvider, LockRetryPolicy, dead_holder, new_owner, writer_name
 
 _log = logging.getLogger(__name__)
 

@@ -22,13 +22,7 @@ from pyhudi.storage import Storage
 from pyhudi.storage.clock import now_ms
 from pyhudi.storage.table_paths import LOCKS_FOLDER
 from pyhudi.transaction.locks.lock_audit import AuditState, LockAudit, is_audit_enabled
-from pyhudi.transaction.locks.lock_provider import (
-    LockProvider,
-    LockRetryPolicy,
-    dead_holder,
-    new_owner,
-    writer_name,
-)
+from pyhudi.transaction.locks.lock_provider import LockProvider, LockRetryPolicy, dead_holder, new_owner, writer_name
 
 LOCK_PATH = f"{LOCKS_FOLDER}/table_lock.json"
 CLOCK_DRIFT_MS = 500

@@ -20,11 +20,7 @@ from typing import Self
 
 from pyhudi.config import Options
 from pyhudi.config.enums import FailedWritesPolicy
-from pyhudi.errors import (
-    AlreadyExistsError,
-    TimelineError,
-    UnsupportedTableError,
-)
+from pyhudi.errors import AlreadyExistsError, TimelineError, UnsupportedTableError
 from pyhudi.format.file_names import file_name_of
 from pyhudi.index import bucket_counts, consistent_hashing
 from pyhudi.metadata.writer.rollback.table_rollback import TableRollback

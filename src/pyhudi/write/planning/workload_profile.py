@@ -11,11 +11,7 @@ import pyarrow.compute as pc
 from pyhudi.format.file_names import file_names_of
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.timeline.commit_metadata import write_stats
-from pyhudi.write.planning.small_files import (
-    INSERT_TARGETS_SCHEMA,
-    INSERTS_SCHEMA,
-    InsertPlacement,
-)
+from pyhudi.write.planning.small_files import INSERT_TARGETS_SCHEMA, INSERTS_SCHEMA, InsertPlacement
 
 COUNTS_SCHEMA = pa.schema(
     [("partition", pa.string()), ("file_id", pa.string()), ("base_path", pa.string()), ("rows", pa.int64())]

@@ -6,11 +6,7 @@ from datetime import date
 
 import pytest
 
-from pyhudi.errors import (
-    QueryError,
-    SchemaMismatchError,
-    SqlSyntaxError,
-)
+from pyhudi.errors import QueryError, SchemaMismatchError, SqlSyntaxError
 from pyhudi.spark.sql.commands import static_partitions
 from pyhudi.spark.sql.commands.dml import repeated_query
 from tests.cases import seldom

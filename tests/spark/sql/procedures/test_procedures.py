@@ -7,13 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pyhudi.errors import (
-    AlreadyExistsError,
-    InstantNotFoundError,
-    NotFoundError,
-    QueryError,
-    TransactionError,
-)
+from pyhudi.errors import AlreadyExistsError, InstantNotFoundError, NotFoundError, QueryError, TransactionError
 from pyhudi.table.meta_client import TableMetaClient
 
 pytest.importorskip("sqlglot")

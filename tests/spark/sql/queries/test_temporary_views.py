@@ -7,11 +7,7 @@ import re
 import pytest
 from pyspark.errors import AnalysisException
 
-from pyhudi.errors import (
-    ConfigError,
-    HudiError,
-    QueryError,
-)
+from pyhudi.errors import ConfigError, HudiError, QueryError
 from tests.cases import classic
 from tests.spark.sql.ride_tables import RIDES, rows
 

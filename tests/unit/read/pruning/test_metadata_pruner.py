@@ -25,17 +25,7 @@ from tests.golden.expected import unpack
 from tests.metadata_tables import file_lists
 from tests.properties import examples
 from tests.tables import HandMadeTable, at
-from tests.unit.read.pruning.statistics_tables import (
-    NAN,
-    OFF,
-    SCHEMA,
-    build,
-    conditions,
-    ids,
-    plan,
-    row,
-    simple,
-)
+from tests.unit.read.pruning.statistics_tables import NAN, OFF, SCHEMA, build, conditions, ids, plan, row, simple
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -8,11 +8,7 @@ import pytest
 
 from pyhudi.api.hudi_table import HudiTable
 from tests.tables import HandMadeTable
-from tests.unit.read.pruning.statistics_tables import (
-    SCHEMA,
-    build,
-    plan,
-)
+from tests.unit.read.pruning.statistics_tables import SCHEMA, build, plan
 
 SQL = {
     "i = 3": ["f3-0"],

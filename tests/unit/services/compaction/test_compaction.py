@@ -12,13 +12,7 @@ import pytest
 from pyhudi import register_merger, unregister_merger
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
-from pyhudi.errors import (
-    ConfigError,
-    HudiError,
-    InstantNotFoundError,
-    ServiceAfterCommitError,
-    UnsupportedTableError,
-)
+from pyhudi.errors import ConfigError, HudiError, InstantNotFoundError, ServiceAfterCommitError, UnsupportedTableError
 from pyhudi.format.base_file.parquet import read_footer
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.services.compaction.compaction_job import CompactionJob

@@ -13,10 +13,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.config import Options
-from pyhudi.errors import (
-    BusyError,
-    ConflictError,
-)
+from pyhudi.errors import BusyError, ConflictError
 from pyhudi.services.compaction.compaction_job import CompactionJob
 from pyhudi.services.compaction.compaction_planner import schedule_compaction
 from pyhudi.services.compaction.compaction_runner import compact_one, run_pending_compactions

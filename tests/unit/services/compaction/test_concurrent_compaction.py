@@ -11,11 +11,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.config import Options
-from pyhudi.errors import (
-    ConflictError,
-    ServiceAfterCommitError,
-    TransactionError,
-)
+from pyhudi.errors import ConflictError, ServiceAfterCommitError, TransactionError
 from pyhudi.metadata.writer.initial_statistics import LOCAL
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.services.compaction.compaction_job import CompactionJob

@@ -13,13 +13,7 @@ import pytest
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options, options
 from pyhudi.config.property_keys import METADATA_PARTITIONS, TYPE
-from pyhudi.errors import (
-    ConfigError,
-    HudiError,
-    InvalidOptionError,
-    OptionWithoutEffectWarning,
-    UnsupportedTableError,
-)
+from pyhudi.errors import ConfigError, HudiError, InvalidOptionError, OptionWithoutEffectWarning, UnsupportedTableError
 from pyhudi.read.pruning.statistics.filter_evaluation import StatisticsEvaluator
 from pyhudi.services.indexing.index_of_write import check_index_of_write
 from pyhudi.services.indexing.index_requests import IndexRequest

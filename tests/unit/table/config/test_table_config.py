@@ -10,11 +10,7 @@ from pyhudi.config import Options
 from pyhudi.config.enums import CdcMode, FileFormat, MergeMode, PartialUpdateMode, TableType, TimelineTimezone
 from pyhudi.errors import CorruptTableError, UnsupportedTableError
 from pyhudi.table.config.key_generator_type import KeyGenType, PartitionField, PartitionKind
-from pyhudi.table.config.merge_settings import (
-    DELETE_FIELD,
-    DELETE_MARKER,
-    UNAVAILABLE_VALUE,
-)
+from pyhudi.table.config.merge_settings import DELETE_FIELD, DELETE_MARKER, UNAVAILABLE_VALUE
 from pyhudi.table.config.payload_classes import DEFAULT_PAYLOAD, OVERWRITE_PAYLOAD
 from pyhudi.table.config.properties_text import is_intact, parse_properties
 from pyhudi.table.config.table_config import TableConfig

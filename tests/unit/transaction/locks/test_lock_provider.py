@@ -14,13 +14,7 @@ import pytest
 
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
-from pyhudi.errors import (
-    AlreadyExistsError,
-    ConfigError,
-    InvalidOptionError,
-    LockError,
-    StorageError,
-)
+from pyhudi.errors import AlreadyExistsError, ConfigError, InvalidOptionError, LockError, StorageError
 from pyhudi.storage import InProcessLock, Storage, open_storage
 from pyhudi.storage.local_storage import LocalStorage
 from pyhudi.storage.lock_primitives import FolderLock

@@ -8,13 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pyhudi.errors import (
-    InvalidOptionError,
-    LockError,
-    PreconditionFailedError,
-    StorageError,
-    UnansweredError,
-)
+from pyhudi.errors import InvalidOptionError, LockError, PreconditionFailedError, StorageError, UnansweredError
 from pyhudi.storage import Storage, open_storage
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.locks.storage_based_lock import LOCK_PATH, Lease, StorageBasedLockProvider

@@ -16,13 +16,7 @@ from pyhudi.format.base_file import parquet
 from pyhudi.format.corruption_errors import as_corruption
 from pyhudi.format.hfile.hfile_reader import KEY_FIELD, HFileReader
 from pyhudi.format.hfile.key_values import ENTRY_SCHEMA
-from pyhudi.format.log.decoding.avro_block import (
-    HEAD_SIZE,
-    ProbedRecords,
-    count_framed,
-    decode_avro,
-    decode_framed,
-)
+from pyhudi.format.log.decoding.avro_block import HEAD_SIZE, ProbedRecords, count_framed, decode_avro, decode_framed
 from pyhudi.format.log.decoding.avro_text import avro_table
 from pyhudi.format.log.decoding.delete_block import decode_deletes
 from pyhudi.format.log.log_block import BlockType, LogBlock

@@ -10,15 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.file_names import base_file_name, file_names_of, parse_names
-from pyhudi.metadata.file_groups.delta_commit_writer import (
-    INIT_TOKEN,
-    compaction_tokens,
-)
-from pyhudi.metadata.metadata_layout import (
-    FILE_PARTITIONS,
-    HEARTBEATS,
-    names_by_partition,
-)
+from pyhudi.metadata.file_groups.delta_commit_writer import INIT_TOKEN, compaction_tokens
+from pyhudi.metadata.metadata_layout import FILE_PARTITIONS, HEARTBEATS, names_by_partition
 from pyhudi.storage import Storage, join_path
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.config.table_config import TableConfig

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from pyhudi.metadata.file_groups.delta_commit_writer import (
-    acknowledged_partitions,
-)
-from pyhudi.metadata.metadata_layout import (
-    FILES,
-    load_metadata_timeline,
-)
+from pyhudi.metadata.file_groups.delta_commit_writer import acknowledged_partitions
+from pyhudi.metadata.metadata_layout import FILES, load_metadata_timeline
 from pyhudi.metadata.reader.initial_instants import is_initial_instant
 from pyhudi.storage import Storage
 from pyhudi.table.config.table_config import TableConfig

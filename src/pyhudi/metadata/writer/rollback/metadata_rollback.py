@@ -10,13 +10,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from pyhudi.metadata.file_groups.delta_commit_writer import (
-    begin_delta_commit,
-)
-from pyhudi.metadata.metadata_layout import (
-    FILES,
-    load_metadata_timeline,
-)
+from pyhudi.metadata.file_groups.delta_commit_writer import begin_delta_commit
+from pyhudi.metadata.metadata_layout import FILES, load_metadata_timeline
 from pyhudi.metadata.writer.rollback.instant_deletion import delete_instant, file_names_by_partition
 from pyhudi.metadata.writer.rollback.rollback_command_blocks import append_rollback_blocks
 from pyhudi.metadata.writer.rollback.table_rollback import TableRollback, metadata_uri

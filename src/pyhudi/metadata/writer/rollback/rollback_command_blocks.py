@@ -16,10 +16,7 @@ from pyhudi.metadata.file_groups.delta_commit_writer import (
     new_token,
 )
 from pyhudi.metadata.file_groups.log_file_groups import group_slices, write_logs
-from pyhudi.metadata.metadata_layout import (
-    FILE_PARTITIONS,
-    FILES,
-)
+from pyhudi.metadata.metadata_layout import FILE_PARTITIONS, FILES
 from pyhudi.metadata.records.record_factory import file_records
 from pyhudi.metadata.writer.rollback.table_rollback import TableRollback, metadata_uri
 from pyhudi.storage import join_path

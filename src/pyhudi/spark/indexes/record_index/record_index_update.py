@@ -23,12 +23,7 @@ from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.records.record_index_file_groups import RecordIndexFileGroups, new_group_ids
 from pyhudi.spark.execution.local_relations import union
 from pyhudi.spark.indexes.key_ranges import task_count
-from pyhudi.spark.indexes.record_index.record_index_keys import (
-    KeyRouting,
-    file_keys,
-    removed_from,
-    removed_keys,
-)
+from pyhudi.spark.indexes.record_index.record_index_keys import KeyRouting, file_keys, removed_from, removed_keys
 from pyhudi.spark.indexes.record_index.record_index_writer import (
     KeyLocations,
     RecordIndexWrite,

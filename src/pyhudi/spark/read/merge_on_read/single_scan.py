@@ -32,12 +32,7 @@ from pyhudi.spark.read.merge_on_read.deletion_vectors import (
     deletion_vectors_for,
     without_row_numbers,
 )
-from pyhudi.spark.read.merge_on_read.merged_log_cache import (
-    CachedLogs,
-    MergedLogCache,
-    cache_keys,
-    merged_log_cache,
-)
+from pyhudi.spark.read.merge_on_read.merged_log_cache import CachedLogs, MergedLogCache, cache_keys, merged_log_cache
 from pyhudi.spark.read.merge_on_read.merged_log_files import (
     NAME,
     REPLACED_SCHEMA,

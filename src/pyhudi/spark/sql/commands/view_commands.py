@@ -10,13 +10,7 @@ from pyhudi.spark.sql.catalog import CatalogTable, find_table, full_name
 from pyhudi.spark.sql.commands import cache_commands
 from pyhudi.spark.sql.queries.query_rewriting import reads_hudi_tables, rewrite_query
 from pyhudi.spark.sql.queries.view_refresh import view_definition
-from pyhudi.spark.sql.queries.view_registry import (
-    forget_view,
-    global_name,
-    is_temporary,
-    remember_view,
-    rename_view,
-)
+from pyhudi.spark.sql.queries.view_registry import forget_view, global_name, is_temporary, remember_view, rename_view
 from pyhudi.spark.sql.statement_call import StatementCall
 from pyhudi.sql.rewriting.blob_calls import READ_BLOB, with_blob_calls
 from pyhudi.sql.statements import ChangeView, CreateView, Name

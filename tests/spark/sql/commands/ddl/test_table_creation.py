@@ -8,13 +8,7 @@ import pytest
 from pyspark.sql import functions as sf
 
 from pyhudi import HudiTable
-from pyhudi.errors import (
-    ConfigError,
-    QueryError,
-    SchemaMismatchError,
-    StorageError,
-    TableExistsError,
-)
+from pyhudi.errors import ConfigError, QueryError, SchemaMismatchError, StorageError, TableExistsError
 from tests.cases import classic
 from tests.spark.sql.ride_tables import rows
 from tests.unit.storage.s3_server import running_s3_server

@@ -6,10 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pyhudi.errors import (
-    ConflictError,
-    NonRetryableConflictError,
-)
+from pyhudi.errors import ConflictError, NonRetryableConflictError
 from pyhudi.spark.write import write_execution
 from tests.cases import classic, every, seldom
 from tests.spark.sql.ride_tables import RIDES, rows

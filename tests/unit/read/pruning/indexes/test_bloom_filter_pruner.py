@@ -11,11 +11,7 @@ from pyhudi.metadata.records.metadata_record import RecordType, encode
 from pyhudi.table.view.file_listing import list_files
 from tests.metadata_tables import attach, file_lists, grouped
 from tests.tables import at
-from tests.unit.read.pruning.statistics_tables import (
-    build,
-    plan,
-    simple,
-)
+from tests.unit.read.pruning.statistics_tables import build, plan, simple
 
 
 def test_bloom_filters_for_keys(tmp_path: Path):

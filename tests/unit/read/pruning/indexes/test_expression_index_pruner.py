@@ -21,12 +21,7 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_listing import list_files
 from tests.metadata_tables import attach, file_lists, grouped
 from tests.tables import at
-from tests.unit.read.pruning.statistics_tables import (
-    build,
-    one,
-    plan,
-    simple,
-)
+from tests.unit.read.pruning.statistics_tables import build, one, plan, simple
 
 
 def test_expressions_of_which_nothing_is_sure(tmp_path: Path):

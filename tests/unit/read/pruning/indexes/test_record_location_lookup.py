@@ -15,9 +15,7 @@ from pyhudi.read.pruning.indexes.record_location_lookup import equality_keys
 from pyhudi.table.config.table_config import TableConfig
 from tests.golden.expected import unpack
 from tests.tables import HandMadeTable
-from tests.unit.read.pruning.statistics_tables import (
-    SCHEMA,
-)
+from tests.unit.read.pruning.statistics_tables import SCHEMA
 
 
 def test_keys_by_the_record_index(tmp_path: Path):

@@ -18,15 +18,7 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_listing import list_files
 from tests.metadata_tables import attach, file_lists, grouped
 from tests.tables import HandMadeTable, at
-from tests.unit.read.pruning.statistics_tables import (
-    NAN,
-    SCHEMA,
-    build,
-    ids,
-    one,
-    plan,
-    simple,
-)
+from tests.unit.read.pruning.statistics_tables import NAN, SCHEMA, build, ids, one, plan, simple
 
 TRAPS = {
     "not a number is greater than all": ("d", [NAN, 1.0], (1.0, 1.0, 2, 0), [(">", 5.0), (">=", 5.0), ("!=", 1.0)]),

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyhudi.transaction.locks.dynamodb.dynamodb_client import DynamoDbEndpoint
-from pyhudi.transaction.locks.dynamodb.dynamodb_lock import (
-    DynamoDBBasedLockProvider,
-)
+from pyhudi.transaction.locks.dynamodb.dynamodb_lock import DynamoDBBasedLockProvider
 from pyhudi.transaction.locks.dynamodb.dynamodb_lock_table import DynamoDbLockTable
 from tests.dynamodb_server import CREDENTIALS, DynamoDbServer
 from tests.unit.transaction.lock_suite import QUICK

@@ -17,10 +17,7 @@ from pyhudi.errors import LockError
 from pyhudi.storage import open_storage
 from pyhudi.transaction.commit_outcome import Committed
 from pyhudi.transaction.locks.dynamodb.dynamodb_client import DynamoDbEndpoint
-from pyhudi.transaction.locks.dynamodb.dynamodb_lock import (
-    DynamoDBBasedLockProvider,
-    time_with_suspension,
-)
+from pyhudi.transaction.locks.dynamodb.dynamodb_lock import DynamoDBBasedLockProvider, time_with_suspension
 from pyhudi.transaction.locks.dynamodb.dynamodb_lock_table import DynamoDbLockTable
 from tests.dynamodb_server import CREDENTIALS, DynamoDbServer
 from tests.processes import run_together, separate_processes

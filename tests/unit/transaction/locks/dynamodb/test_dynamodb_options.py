@@ -13,9 +13,7 @@ from pyhudi.errors import ConfigError, InvalidOptionError, LockError
 from pyhudi.storage import open_storage
 from pyhudi.transaction.locks.base_path_hash import base_path_hash
 from pyhudi.transaction.locks.dynamodb.dynamodb_client import DynamoDbEndpoint
-from pyhudi.transaction.locks.dynamodb.dynamodb_lock import (
-    DynamoDBBasedLockProvider,
-)
+from pyhudi.transaction.locks.dynamodb.dynamodb_lock import DynamoDBBasedLockProvider
 from pyhudi.transaction.locks.dynamodb.dynamodb_lock_table import DynamoDbLockTable
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.locks.zookeeper_lock import implicit_path

@@ -13,10 +13,7 @@ import pytest
 
 from pyhudi.errors import ConfigError, LockError, SetupError
 from pyhudi.transaction.locks.dynamodb.dynamodb_client import DynamoDbEndpoint
-from pyhudi.transaction.locks.dynamodb.dynamodb_lock import (
-    DynamoDBBasedLockProvider,
-    time_with_suspension,
-)
+from pyhudi.transaction.locks.dynamodb.dynamodb_lock import DynamoDBBasedLockProvider, time_with_suspension
 from pyhudi.transaction.locks.dynamodb.dynamodb_lock_table import DynamoDbLockTable
 from tests.dynamodb_server import CREDENTIALS, DynamoDbServer
 from tests.unit.transaction.lock_suite import QUICK

@@ -4,11 +4,7 @@ table, and return rows about what was done."""
 from __future__ import annotations
 
 from pyhudi.spark.sql.procedures.arguments import Procedure
-from pyhudi.spark.sql.procedures.recovery import (
-    repair_procedures,
-    rollback_procedures,
-    savepoint_procedures,
-)
+from pyhudi.spark.sql.procedures.recovery import repair_procedures, rollback_procedures, savepoint_procedures
 
 PROCEDURES: dict[str, Procedure] = {
     **repair_procedures.PROCEDURES,

@@ -9,16 +9,8 @@ from pyhudi.config.enums import BucketIndexEngine, TableType
 from pyhudi.index.bucket_file_ids import bucket_groups
 from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.index.bucket_number_check import check_buckets
-from pyhudi.index.consistent_hashing import (
-    HashingMetadata,
-    VisibleGroups,
-    load_metadata,
-    partitions_with_buckets,
-)
-from pyhudi.spark.write.plans.buckets.consistent_bucket_routing import (
-    ConsistentBucketLocations,
-    refuse_replacing,
-)
+from pyhudi.index.consistent_hashing import HashingMetadata, VisibleGroups, load_metadata, partitions_with_buckets
+from pyhudi.spark.write.plans.buckets.consistent_bucket_routing import ConsistentBucketLocations, refuse_replacing
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.view.file_slicing import has_log_files
 from pyhudi.timeline.timeline import Timeline

@@ -19,9 +19,7 @@ from pyhudi.config import options
 from pyhudi.config.enums import DuplicatePolicy, IndexType, MergeMode, Operation, TableType
 from pyhudi.index.bucket_counts import store_counts, store_first_counts
 from pyhudi.index.bucket_index import BucketIndex
-from pyhudi.index.consistent_hashing import (
-    store_first_metadata,
-)
+from pyhudi.index.consistent_hashing import store_first_metadata
 from pyhudi.merge.modes.delete_marker import IS_DELETED
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.spark.execution.cached_frames import CachedFrames
