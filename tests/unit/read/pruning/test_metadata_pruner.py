@@ -109,12 +109,15 @@ def test_whole_partitions_are_left_out_by_their_files(tmp_path: Path, monkeypatc
         assert plan(table, [("i", "=", 3)]).tasks.num_rows == 7
 
 
-def test_files_without_statistics_in_partitions_with_some(tmp_path: Path):
-    """The trap that statistics of partitions are: they know nothing of files without statistics."""
+@pytest.mark.parametrize("nulls", [0, 1])
+def test_files_without_statistics_in_partitions_with_some(nulls: int, tmp_path: Path):
+    """The trap that statistics of partitions are: they know nothing of files without statistics. Apache Hudi counts
+    values without statistics, such as long texts, as nulls."""
     files = {("a", "f0-0"): [simple(0, d=1.0, s="a")], ("a", "f1-0"): [simple(1, d=NAN, s="z" * 9000)]}
-    gone = {("f1-0", "s"): (None, None, 1, 0)}
+    gone = {("f1-0", "s"): (None, None, 1, nulls)}
     table = build(tmp_path / "t", files, change=gone)
-    assert ids(table, [("s", ">", "b")]) == {"k1"}
+    assert ids(table, [("s", ">", "b")]) == ids(table, [("s", "=", "z" * 9000)]) == {"k1"}
+    assert ids(table, [("s", "!=", None)]) == {"k0", "k1"}
     assert ids(table, [("d", "<", 0.5)]) == set()
     assert plan(table, [("d", ">", 3.0)]).tasks["file_id"].to_pylist() == ["f0-0", "f1-0"]
 

@@ -200,10 +200,18 @@ def _bounds(stats: pa.StructArray, data_type: pa.DataType, *, counts_rows: bool)
     empty = has_statistics & low_known & high_known & ~numpy_mask(minimum.is_valid()) & ~numpy_mask(maximum.is_valid())
     # No bounds and not only nulls: a file without statistics.
     only_nulls = empty & counted & numpy_mask(pc.equal(rows, nulls))
+    if counts_rows and _may_lack_statistics(data_type):
+        only_nulls = np.zeros(len(stats), np.bool_)
     no_nulls = bounded & counted & numpy_mask(pc.equal(nulls, 0))
     mask = pa.array(bounded)
     none = pa.scalar(None, data_type)
     return Bounds(pc.if_else(mask, minimum, none), pc.if_else(mask, maximum, none), only_nulls, no_nulls)
+
+
+def _may_lack_statistics(data_type: pa.DataType) -> bool:
+    """Return whether a base file may have no statistics of a column of this type, although it has values: of texts and
+    binary values that are longer than 4 KB together, and of 96-bit timestamps. Apache Hudi counts them as nulls."""
+    return bool(pa.types.is_string(data_type) or pa.types.is_binary(data_type) or pa.types.is_timestamp(data_type))
 
 
 def _by_text(values: pa.DoubleArray) -> pa.DoubleArray:
