@@ -48,7 +48,8 @@ CLUSTERING_UPDATES_STRATEGY = text(
     _CLUSTERING + "updates.strategy",
     "org.apache.hudi.client.clustering.update.strategy.SparkRejectUpdateStrategy",
     "Treatment of writes to file groups of a pending clustering, by Apache Hudi's class name: "
-    "`SparkRejectUpdateStrategy` refuses them.",
+    "`SparkRejectUpdateStrategy` refuses them, and so does `SparkConsistentBucketDuplicateUpdateStrategy` here; with "
+    "`SparkAllowUpdateStrategy` the clustering is planned again.",
 )
 CLUSTERING_TARGET_FILE_BYTES = integer(
     _PLAN + "target.file.max.bytes", 1024**3, "Target size in bytes of a clustered file.", minimum=1

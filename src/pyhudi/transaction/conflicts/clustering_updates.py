@@ -7,6 +7,8 @@ from pyhudi.errors import InvalidOptionError
 
 _PACKAGE = "org.apache.hudi.client.clustering.update.strategy."
 _REJECT, _ALLOW = "SparkRejectUpdateStrategy", "SparkAllowUpdateStrategy"
+_DUPLICATE = "SparkConsistentBucketDuplicateUpdateStrategy"
+"""Also writes to the new buckets of a pending resize, in Apache Hudi. Here such writes are refused, as by default."""
 
 
 def allows_updates(opts: Options) -> bool:
@@ -19,6 +21,6 @@ def allows_updates(opts: Options) -> bool:
     """
     option = options.CLUSTERING_UPDATES_STRATEGY
     name = opts.get_typed(option).removeprefix(_PACKAGE)
-    if name not in (_REJECT, _ALLOW):
+    if name not in (_REJECT, _ALLOW, _DUPLICATE):
         raise InvalidOptionError(option.key, name, f"{_REJECT}, {_ALLOW}")
     return name == _ALLOW

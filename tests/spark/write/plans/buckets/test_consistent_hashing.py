@@ -77,6 +77,8 @@ def test_consistent_hashing(spark: SparkSession, tmp_path: Path, monkeypatch: py
 def test_buckets_are_split_and_merged(spark: SparkSession, tmp_path: Path) -> None:
     path, model = str(tmp_path / "table"), Model()
     engine = {"hoodie__index__bucket__engine": "CONSISTENT_HASHING", "hoodie__bucket__index__num__buckets": 2}
+    # which writes to old and new buckets in Apache Hudi
+    engine["hoodie__clustering__updates__strategy"] = "SparkConsistentBucketDuplicateUpdateStrategy"
     given = bucketed("upsert", "MERGE_ON_READ", **engine)
 
     def step(operation: str, rows: list[Row]) -> None:
