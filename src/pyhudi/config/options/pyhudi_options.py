@@ -17,8 +17,8 @@ INDEX_BROADCAST_ROWS = integer(
 INDEX_TASK_ROWS = integer(
     "pyhudi.index.task.rows",
     2_000_000,
-    "With the index SIMPLE: number of incoming rows of a partition up to which one task looks up their keys and "
-    "writes them, if partitions are small and of similar size. 0: keys are always looked up before rows are "
+    "With the indexes SIMPLE and BLOOM: number of incoming rows of a partition up to which one task looks up their "
+    "keys and writes them, if partitions are small and of similar size. 0: keys are always looked up before rows are "
     "shuffled.",
 )
 READ_ENGINE = choice(

@@ -21,6 +21,7 @@ from tests.cases import seldom
 from tests.spark.model import Model, Row, frame, options, rows_of
 
 OFF = {"pyhudi__index__task__rows": "0"}
+BLOOM = {"hoodie__index__type": "BLOOM"}
 
 
 def given(operation: str, kind: str, version: int, **more: Any) -> dict[str, Any]:
@@ -61,7 +62,8 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.mark.parametrize(
     ("kind", "version", "more"),
     [
-        ("COPY_ON_WRITE", 9, {}),
+        ("COPY_ON_WRITE", 9, BLOOM),
+        seldom(("COPY_ON_WRITE", 9, {})),
         seldom(("COPY_ON_WRITE", 6, OFF)),
         seldom(("MERGE_ON_READ", 9, {})),
         ("MERGE_ON_READ", 9, OFF),
@@ -93,7 +95,7 @@ def test_writes_against_a_dict(
     write(frame(spark, sorted(back, key=lambda row: row[2])).coalesce(1), path, given("upsert", kind, version, **more))
     model.upsert(sorted(back, key=lambda row: row[2]))
     assert rows_of(path) == model.rows
-    assert ("run_in_task_tagging" in sent) == (not more and (kind, version) != ("MERGE_ON_READ", 6))
+    assert ("run_in_task_tagging" in sent) == (more != OFF and (kind, version) != ("MERGE_ON_READ", 6))
     assert HudiTable.for_path(path).validate_metadata().num_rows == 0
 
 
@@ -142,11 +144,14 @@ def test_micro_batches_without_partitions_are_counted_only_if_they_are_many(
 
 
 def test_only_small_and_even_partitions_are_worth_it() -> None:
-    def is_worth_it(found: list[tuple[int, int]], kind: TableType, files: int = 1, max_rows: int = 10_000) -> bool:
+    def is_worth_it(
+        found: list[tuple[int, int]], kind: TableType, files: int = 1, max_rows: int = 10_000, *, bloom: bool = False
+    ) -> bool:
         rows, size = zip(*found, strict=True)
         names = [str(i) for i in range(len(found))]
         bases = pa.table({"partition": pa.array(names * files, pa.string())})
-        return is_cheaper(pa.table({"partition": names, "rows": rows, "size": size}), bases, kind, 2, max_rows)
+        partitions = pa.table({"partition": names, "rows": rows, "size": size})
+        return is_cheaper(partitions, bases, kind, 2, max_rows, bloom=bloom)
 
     mor, cow, mib = TableType.MERGE_ON_READ, TableType.COPY_ON_WRITE, 1 << 20
     assert is_worth_it([(1000, 20 * mib)], cow)
@@ -156,5 +161,7 @@ def test_only_small_and_even_partitions_are_worth_it() -> None:
     assert is_worth_it(4 * [(1000, 200 * mib)], cow), "all cores are busy"
     assert not is_worth_it(4 * [(1000, 200 * mib)], cow, max_rows=999)
     assert not is_worth_it(4 * [(1000, 2000 * mib)], mor)
+    assert is_worth_it(4 * [(1000, 50 * mib)], mor, bloom=True)
+    assert not is_worth_it(4 * [(1000, 200 * mib)], mor, bloom=True), "filters may exclude the files"
     none = pa.table({name: pa.array([], kind) for name, kind in (("partition", "string"), ("rows", "int64"))})
     assert not is_cheaper(none, none, mor, 2, 10_000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -104,13 +105,18 @@ def _plan_in_tasks_if_cheaper(
     """Have rows tagged in tasks, unless this takes longer. They are counted first, except for micro-batches that one
     task writes."""
     job = table.job
-    max_rows = job.opts.get_typed(options.INDEX_TASK_ROWS)
-    cores, table_type = write_cores(job, rows), job.config.table_type
+    worth_it = partial(
+        is_cheaper,
+        table_type=job.config.table_type,
+        cores=write_cores(job, rows),
+        max_rows=job.opts.get_typed(options.INDEX_TASK_ROWS),
+        bloom=job.opts.get_typed(options.INDEX_TYPE).is_bloom,
+    )
 
     def plan_counted(rows: DataFrame) -> FileGroupPlan | InTaskTaggingPlan:
         partitions = count_partitions(rows, table.slices, job.key_constraint)
         bases = base_files(table.slices, partitions)
-        if is_cheaper(partitions, bases, table_type, cores, max_rows):
+        if worth_it(partitions, bases):
             return _in_task_tagging(table, rows, partitions, bases, cached)
         checked = None if job.key_constraint is None else ChangeCounts(pc.sum(partitions["rows"]).as_py() or 0)
         return _plan_by_counts(table, rows, cached, metadata_partitions, checked)
@@ -118,7 +124,7 @@ def _plan_in_tasks_if_cheaper(
     if job.cached and not job.spec.partition_fields and job.key_constraint is None:
         only = only_partition(table.slices)
         bases = base_files(table.slices, only)
-        if is_cheaper(only, bases, table_type, cores, max_rows):
+        if worth_it(only, bases):
             plan = _in_task_tagging(table, rows, only, bases, cached, max_rows=UNCOUNTED_ROWS)
             if plan.takes_one_task:
                 return replace(plan, plan_by_counts=lambda: plan_counted(rows))

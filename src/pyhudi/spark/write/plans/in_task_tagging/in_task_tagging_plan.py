@@ -125,7 +125,7 @@ def supports_in_task_tagging(
     return (
         job.client is not None
         and job.operation.changes_records
-        and job.opts.get_typed(options.INDEX_TYPE) is IndexType.SIMPLE
+        and job.opts.get_typed(options.INDEX_TYPE) in (IndexType.SIMPLE, IndexType.BLOOM)
         and job.opts.get_typed(options.INDEX_TASK_ROWS) > 0
         and job.config.populate_meta_fields
         and not job.spec.auto_keys

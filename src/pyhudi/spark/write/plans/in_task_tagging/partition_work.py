@@ -19,6 +19,9 @@ MAX_PARTITION_BYTES = 1 << 30
 """Most bytes of one partition's base files."""
 _SHORT, _BALANCED = 2.0, 1.5
 """Seconds of a task that are always acceptable; limit of the longest task as a multiple of its fair share."""
+_SEARCHED_BY_BLOOM = 1.0
+"""Seconds of all cores for which files are searched that bloom filters may exclude: as long as Spark takes for the jobs
+that look up the filters."""
 _SEARCHED, _WRITTEN, _REWRITTEN = 200e6, 400e3, 30e6
 """Throughput of a core per second: bytes of base files whose keys are searched, rows written to log files, bytes of
 base files rewritten. Rough, as they only distinguish small partitions from large ones."""
@@ -56,7 +59,9 @@ def only_partition(slices: pa.Table) -> pa.Table:
     return pa.table({"partition": [""], "rows": [UNCOUNTED_ROWS], "size": [size]})
 
 
-def is_cheaper(partitions: pa.Table, bases: pa.Table, table_type: TableType, cores: int, max_rows: int) -> bool:
+def is_cheaper(
+    partitions: pa.Table, bases: pa.Table, table_type: TableType, cores: int, max_rows: int, *, bloom: bool = False
+) -> bool:
     """Return True if the tasks of partitions (`partition_shares`) do not take much longer than all cores together.
 
     Args:
@@ -65,14 +70,18 @@ def is_cheaper(partitions: pa.Table, bases: pa.Table, table_type: TableType, cor
         table_type: Type of the table.
         cores: Number of tasks that run at a time.
         max_rows: Most rows of a partition.
+        bloom: The index of the table is BLOOM. The tasks search files that it might exclude.
     """
     if not partitions.num_rows:
         return False
     rows, size = _rows_and_size(partitions)
     if rows.max() > max_rows or size.max() > MAX_PARTITION_BYTES:
         return False
+    lookup = _lookup_seconds(rows, size)
+    if bloom and lookup.sum() > _SEARCHED_BY_BLOOM * cores:
+        return False
     longest = pc.max(partition_shares(partitions, bases, table_type, cores)["seconds"]).as_py()
-    fair = (_lookup_seconds(rows, size) + _rewrite_seconds(size, table_type)).sum() / cores
+    fair = (lookup + _rewrite_seconds(size, table_type)).sum() / cores
     return bool(longest <= max(_SHORT, _BALANCED * fair))
 
 
