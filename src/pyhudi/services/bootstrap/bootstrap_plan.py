@@ -17,16 +17,14 @@ from pyhudi.keygen.partition_value_extractor import partition_fields
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.schema.table_types import as_nullable, to_table_types
-from pyhudi.services.bootstrap.source_listing import (
+from pyhudi.services.bootstrap.source_folders import (
     check_folder_columns,
-    check_input_provider,
     check_partition_values,
     check_partitions,
     has_hive_style_folders,
     has_url_encoded_folders,
-    list_source,
-    select_mode,
 )
+from pyhudi.services.bootstrap.source_listing import check_input_provider, list_source, select_mode
 from pyhudi.storage import Storage, join_path, open_storage
 from pyhudi.table.bootstrap_index import FULL_BOOTSTRAP, METADATA_BOOTSTRAP
 from pyhudi.table.config.merge_settings import MergeSettings
