@@ -42,8 +42,8 @@ def test_beside_apache_hudi(
     def timeline() -> Any:
         return load_metadata_timeline(open_storage(both.path, {}), VERSIONS[oracle.release]).timeline
 
-    def killed(job: Any, engine: object = None) -> Any:
-        run(job, engine)
+    def killed(job: Any, stats_reader: Any) -> Any:
+        run(job, stats_reader)
         seen.append(job.instant)
         raise Killed
 
@@ -63,8 +63,8 @@ def test_beside_apache_hudi(
     assert not timeline().pending().of_actions(Action.COMPACTION)
     _check(both)
 
-    def beside(job: Any, engine: object = None) -> Any:
-        stats = run(job, engine)
+    def beside(job: Any, stats_reader: Any) -> Any:
+        stats = run(job, stats_reader)
         if len(seen) == 1:
             seen.append(job.instant)
             both.write("theirs", rows(1, 9, 60, "meanwhile"))

@@ -32,6 +32,7 @@ from pyhudi.metadata.maintenance.metadata_cleaning import clean_metadata_table
 from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob, run_job
 from pyhudi.metadata.metadata_layout import FILES, HEARTBEATS
 from pyhudi.metadata.reader.metadata_slices import current_slices, metadata_block_view
+from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
 from pyhudi.metadata.writer.locked_table import LockedTable
 from pyhudi.metadata.writer.rollback.instant_deletion import file_names_by_partition
 from pyhudi.storage import Storage, join_path
@@ -155,10 +156,10 @@ def heartbeat_of(job: MetadataCompactionJob, opts: Options) -> Heartbeat:
     return Heartbeat(job.storage, job.instant, HeartbeatPolicy.from_options(opts), HEARTBEATS)
 
 
-def merge_file_groups(job: MetadataCompactionJob, engine: object = None) -> tuple[list[WriteStat], int]:
+def merge_file_groups(job: MetadataCompactionJob, stats_reader: FileStatsReader = LOCAL) -> tuple[list[WriteStat], int]:
     """Write the base files of a compaction, without a lock. Return their write stats, and milliseconds."""
     started = time.perf_counter()
-    stats = run_job(job, engine)
+    stats = run_job(job, stats_reader)
     return stats, round((time.perf_counter() - started) * 1000)
 
 

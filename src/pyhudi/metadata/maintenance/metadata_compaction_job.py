@@ -11,6 +11,7 @@ from pyhudi.merge.logs.valid_log_blocks import BlockView
 from pyhudi.metadata.file_groups.delta_commit_writer import GroupFiles, compaction_tokens
 from pyhudi.metadata.file_groups.hfile_sources import NO_CACHE, MetadataSlice, slice_sources
 from pyhudi.metadata.file_groups.sorted_merge import merge_sorted
+from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
 from pyhudi.storage import Storage
 from pyhudi.timeline.commit_metadata import WriteStat
 
@@ -70,14 +71,14 @@ class MetadataCompactor(Protocol):
         ...
 
 
-def run_job(job: MetadataCompactionJob, engine: object = None) -> list[WriteStat]:
+def run_job(job: MetadataCompactionJob, stats_reader: FileStatsReader = LOCAL) -> list[WriteStat]:
     """Run all tasks of a job. Return the write stats.
 
-    They run on the ``engine`` if it is a `MetadataCompactor` and the job is large enough, otherwise on threads of this
-    process.
+    They run on the engine of ``stats_reader`` if it is a `MetadataCompactor` and the job is large enough, otherwise on
+    threads of this process.
     """
-    if isinstance(engine, MetadataCompactor) and len(job.slices) > 1 and job.num_bytes >= PAYS_ON_ENGINE:
-        return engine.compact_metadata(job)
+    if isinstance(stats_reader, MetadataCompactor) and len(job.slices) > 1 and job.num_bytes >= PAYS_ON_ENGINE:
+        return stats_reader.compact_metadata(job)
     threads = min(MAX_THREADS, os.cpu_count() or 1, max(1, len(job.slices)))
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(job.run, job.slices))

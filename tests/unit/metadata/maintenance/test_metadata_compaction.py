@@ -86,8 +86,8 @@ def patched_run(monkeypatch: pytest.MonkeyPatch, act: Any) -> list[MetadataCompa
     """Do something after the files were merged and before that is published; returns the jobs seen."""
     run, seen = compaction.run_job, []
 
-    def work(job: MetadataCompactionJob, engine: object = None) -> list[WriteStat]:
-        stats = run(job, engine)
+    def work(job: MetadataCompactionJob, stats_reader: Any) -> list[WriteStat]:
+        stats = run(job, stats_reader)
         seen.append(job)
         if len(seen) == 1:
             act(job)
