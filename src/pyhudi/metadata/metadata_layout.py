@@ -35,8 +35,11 @@ FILE_PARTITIONS = (FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS)
 without knowing which keys it has changed."""
 
 PROPERTIES = f"{METADATA_META_FOLDER}/hoodie.properties"
-HEARTBEATS = f"{METADATA_META_FOLDER}/.heartbeat"
-"""Folder of the heartbeats of the metadata table's compactions, which run without the lock of the table."""
+HEARTBEATS = f"{METADATA_META_FOLDER}/.aux/pyhudi_heartbeats"
+"""Folder of the heartbeats of the metadata table's compactions, which run without the lock of the table. Apache Hudi
+must not see them: 1.2.0 executes a pending compaction when it writes, and fails if that has a heartbeat."""
+HUDI_HEARTBEATS = f"{METADATA_META_FOLDER}/.heartbeat"
+"""Folder of the heartbeats of Apache Hudi."""
 
 _FILE_ID_PREFIXES: dict[str, str] = {COLUMN_STATS: "col-stats"}
 

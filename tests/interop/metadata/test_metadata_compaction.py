@@ -11,8 +11,9 @@ from pyspark.sql import SparkSession
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.metadata.file_groups.hfile_sources import CACHE
 from pyhudi.metadata.maintenance import metadata_compaction
-from pyhudi.metadata.metadata_layout import load_metadata_timeline
+from pyhudi.metadata.metadata_layout import HEARTBEATS, load_metadata_timeline
 from pyhudi.storage import open_storage
+from pyhudi.timeline.heartbeat import heartbeat_path
 from pyhudi.timeline.instant import Action
 from tests.cases import seldom
 from tests.interop.harness.alternating_writes import OPTIONS, SIMPLE, VERSIONS, AlternatingWrites, rows
@@ -57,6 +58,7 @@ def test_beside_apache_hudi(
             except Killed:  # after the commit
                 both.model |= {row[0]: row for row in rows(n, n + 12, n, f"v{n}")}
     assert [i.requested for i in timeline().pending().of_actions(Action.COMPACTION)] == seen
+    open_storage(both.path, {}).write(heartbeat_path(seen[0], HEARTBEATS), b"")  # as of a process that was just killed
     _check(both)  # both read over a pending plan
     both.write("theirs", rows(3, 20, 50, "theirs"))
     both.write("ours", rows(0, 5, 51, "ours"))

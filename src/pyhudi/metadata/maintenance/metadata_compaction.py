@@ -116,6 +116,7 @@ def schedule_compaction(table: LockedTable) -> MetadataCompactionJob | None:
         storage, config.version, instant, metadata_block_view(active.timeline, config.version), slices
     )
     if config.version >= 8:  # While the lock is held, no other process can be compacting.
+        storage.delete_tree(HEARTBEATS)  # Of killed processes whose plans Apache Hudi has executed.
         heartbeat_of(job, table.opts).refresh()  # The thread starts with the work.
     _begin(active, job)
     return job

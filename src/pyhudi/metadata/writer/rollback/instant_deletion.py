@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from pyhudi.format.file_names import base_file_name, file_names_of, parse_names
 from pyhudi.metadata.file_groups.delta_commit_writer import INIT_TOKEN, compaction_tokens
-from pyhudi.metadata.metadata_layout import FILE_PARTITIONS, HEARTBEATS, names_by_partition
+from pyhudi.metadata.metadata_layout import FILE_PARTITIONS, HEARTBEATS, HUDI_HEARTBEATS, names_by_partition
 from pyhudi.storage import Storage, join_path
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.config.table_config import TableConfig
@@ -79,11 +79,15 @@ def drop_unfinished(
     """
     alive = set(pending)
     for instant in active.timeline.pending().of_actions(Action.COMPACTION, Action.LOG_COMPACTION, Action.CLEAN):
-        if instant.action != Action.COMPACTION or heartbeats.is_dead(active.storage, instant.requested, HEARTBEATS):
+        if instant.action != Action.COMPACTION or _is_dead(active.storage, instant, heartbeats):
             _drop_service(active, config, instant)
     for instant in active.timeline.pending().of_actions(Action.DELTA_COMMIT):
         if instant.requested not in alive:
             delete_instant(active, config, instant.requested)
+
+
+def _is_dead(storage: Storage, compaction: Instant, heartbeats: HeartbeatPolicy) -> bool:
+    return all(heartbeats.is_dead(storage, compaction.requested, folder) for folder in (HEARTBEATS, HUDI_HEARTBEATS))
 
 
 def _drop_service(active: ActiveTimeline, config: TableConfig, instant: Instant) -> None:
@@ -99,7 +103,8 @@ def _drop_service(active: ActiveTimeline, config: TableConfig, instant: Instant)
     for state in active.states(instant):
         active.delete(state)
     if instant.action == Action.COMPACTION:
-        storage.delete(heartbeat_path(instant.requested, HEARTBEATS))
+        for folder in (HEARTBEATS, HUDI_HEARTBEATS):
+            storage.delete(heartbeat_path(instant.requested, folder))
 
 
 def file_names_by_partition(
