@@ -38,6 +38,8 @@ SCHEMA = pa.schema(
 COLUMNS = ("b", "i", "l", "f", "d", "s", "m", "day", "t", "x.y")
 OFF = {"hoodie.enable.data.skipping": "false"}
 NAN = float("nan")
+_MAX_STATISTICS = 4096
+"""Bytes above which a Parquet footer has no statistics of a column."""
 Rows = Sequence[Mapping[str, Any]]
 Stats = tuple[Any, Any, int, int]
 """Least and greatest value, number of values, number of nulls."""
@@ -49,11 +51,14 @@ def leaf(rows: pa.Table, column: str) -> pa.Array:
 
 
 def bounds(values: pa.Array) -> tuple[Any, Any, int]:
-    """As the original's Parquet files have them: none at all where something is not a number."""
+    """As the original's Parquet files have them: none at all where something is not a number, or where texts are longer
+    than 4 KB together, which it then counts as nulls."""
     values_list = values.to_pylist()
     if any(isinstance(v, float) and math.isnan(v) for v in values_list):
         return None, None, 0
     ends = pc.min_max(values)
+    if pa.types.is_string(values.type) and sum(len(end.as_py() or "") for end in ends.values()) > _MAX_STATISTICS:
+        return None, None, len(values)
     return ends["min"].as_py(), ends["max"].as_py(), values.null_count
 
 
@@ -153,7 +158,9 @@ def value(random: np.random.Generator, column: str, file: int) -> Any:
         case "f" | "d":
             return random.choice([NAN, -0.0, 0.0, n / 10, -n / 10, math.inf], p=[0.03, 0.05, 0.05, 0.7, 0.15, 0.02])
         case "s":
-            return random.choice(["", "😀", "\uff5e", f"text {n}", f"text {n:03d}"], p=[0.05, 0.1, 0.1, 0.35, 0.4])
+            return random.choice(
+                ["", "😀", "\uff5e", "u" * 5_000, f"text {n}", f"text {n:03d}"], p=[0.05, 0.1, 0.1, 0.05, 0.3, 0.4]
+            )
         case "m":
             return Decimal(n * 37 - 300) / 100
         case "day":
