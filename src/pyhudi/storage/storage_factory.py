@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 
 from pyhudi.config.options import STORAGE_FSYNC
@@ -26,6 +27,8 @@ _KINDS = {
     "memory": "memory",
 }
 _HADOOP_FILE_SYSTEMS = frozenset({"hdfs", "viewfs"})
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+")
+"""A scheme of URIs; a single letter is a drive."""
 _HADOOP_S3 = {
     "fs.s3a.access.key": "access_key_id",
     "fs.s3a.secret.key": "secret_access_key",
@@ -67,11 +70,7 @@ def open_storage(uri: str | os.PathLike[str], options: Mapping[str, str] | None 
         return _local("/" + path, options)
     kind = _KINDS.get(scheme)
     if kind is None:
-        raise ConfigError(
-            f"unsupported scheme {scheme!r} of {text!r}; supported: a local path, file, "
-            f"{', '.join(sorted(_KINDS))}"
-            + ("; for HDFS, mount it (NFS gateway) or use its S3 gateway" if scheme in _HADOOP_FILE_SYSTEMS else "")
-        )
+        raise _unsupported(scheme, text)
     return ObjectStorage(_location(kind, scheme, rest, options))
 
 
@@ -81,11 +80,21 @@ def open_sibling(storage: Storage, uri: str) -> Storage:
     return open_storage(uri, storage.settings if isinstance(storage, ObjectStorage) else None)
 
 
+def _unsupported(scheme: str, text: str) -> ConfigError:
+    cure = ""
+    if scheme in _HADOOP_FILE_SYSTEMS:
+        cure = "; for HDFS, mount it (NFS gateway) or use its S3 gateway"
+    elif scheme == "dbfs":
+        cure = "; /dbfs/… is the local path of dbfs:/…"
+    supported = ", ".join(sorted(_KINDS))
+    return ConfigError(f"unsupported scheme {scheme!r} of {text!r}; supported: a local path, file, {supported}{cure}")
+
+
 def _without_scheme(text: str) -> str:
     """Return the local path of ``file:/path`` or of a path.
 
     Raises:
-        ConfigError: It is a URI of an object store, or of another system, with a single slash.
+        ConfigError: It is a URI of an object store, or of another system, with a single slash, and no local path.
     """
     scheme, colon, path = text.partition(":")
     if not colon or not path.startswith("/"):
@@ -94,6 +103,8 @@ def _without_scheme(text: str) -> str:
         return path
     if scheme.lower() in _KINDS or scheme.lower() in _HADOOP_FILE_SYSTEMS:
         raise ConfigError(f"{text!r} has no {'bucket' if scheme.lower() in _KINDS else 'host'}; write {scheme}://…")
+    if _SCHEME.fullmatch(scheme):
+        raise _unsupported(scheme.lower(), text)
     return text
 
 

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyhudi.config import Options
-from pyhudi.errors import TableExistsError
+from pyhudi.errors import CorruptTableError, TableExistsError
+from pyhudi.format.file_names import file_name_of
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.table_paths import META_FOLDER
 from pyhudi.table.config.properties_file import PATH, create_properties
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2
 
 _FOLDERS = (".aux/.bootstrap/.partitions", ".aux/.bootstrap/.fileids", ".schema", ".temp")
 
@@ -47,15 +49,22 @@ class TableMetaClient:
         """Create an empty table: the folders of Apache Hudi (if the storage has folders), then the properties,
         atomically.
 
-        Of concurrent creators one succeeds; the others get TableExistsError and may open it.
+        Of concurrent creators one succeeds; the others get TableExistsError and may open it. A table that has lost its
+        properties gets no others here, which would hide its rows (CorruptTableError).
         """
         parsed = Options.parse(options)
         storage = _storage(location, parsed)
         config.check_readable()
         config.check_writable()
+        layout = config.layout
+        has_instants = _has_instants(storage)  # before PATH is looked for, which another creator makes first
         if storage.exists(PATH):
             raise TableExistsError(f"a Hudi table exists at {storage.root}; open it, or choose another path")
-        layout = config.layout
+        if has_instants:
+            raise CorruptTableError(
+                f"cannot create a table at {storage.root}: there is the timeline of a table whose {PATH} was lost; "
+                "recreate the file with pyhudi.overwrite_properties, or delete that table first"
+            )
         for folder in _FOLDERS:
             storage.make_dirs(f"{META_FOLDER}/{folder}")
         storage.make_dirs(layout.folder)
@@ -77,6 +86,16 @@ class TableMetaClient:
 
     def __repr__(self) -> str:
         return f"TableMetaClient({self.storage.root}, {self.config!r})"
+
+
+def _has_instants(storage: Storage) -> bool:
+    """Return True if there are instants in the timeline of any layout."""
+    names = [
+        (layout, file_name_of(path))
+        for layout in (LAYOUT_1, LAYOUT_2)
+        for path in storage.list(layout.folder)["path"].to_pylist()
+    ]
+    return any(layout.parse(name) is not None for layout, name in names)
 
 
 def _storage(location: str | os.PathLike[str] | Storage, options: Options) -> Storage:

@@ -65,10 +65,10 @@ def test_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", ["file://host/x", "hdfs://nn/x", "hdfs:/x", "s3a:/b/x", "http://h/x", "s3://", "az:///x", ""]
+    "bad", ["file://host/x", "hdfs://nn/x", "hdfs:/x", "s3a:/b/x", "dbfs:/x", "http://h/x", "s3://", "az:///x", ""]
 )
 def test_refused_addresses(bad: str) -> None:
-    with pytest.raises(ConfigError, match=r"hdfs|http|host|has no|empty"):
+    with pytest.raises(ConfigError, match=r"hdfs|http|/dbfs/|host|has no|empty"):
         open_storage(bad)
 
 

@@ -77,6 +77,20 @@ def test_a_table_that_exists(tmp_path: Path) -> None:
     assert TableMetaClient.open(tmp_path / "t").config.name == "first"
 
 
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_table_that_has_lost_its_properties(tmp_path: Path, version: int) -> None:
+    layout = config(version=version).layout
+    TableMetaClient.create(tmp_path, config(version=version)).active_timeline().create_requested(
+        "commit", "20240101000000000"
+    )
+    assert list((tmp_path / layout.folder).glob("*.requested"))
+    (tmp_path / ".hoodie/hoodie.properties").unlink()
+    for other in (6, 9):
+        with pytest.raises(CorruptTableError, match=r"was lost; recreate the file with pyhudi\.overwrite_properties"):
+            TableMetaClient.create(tmp_path, config(version=other))
+    assert not (tmp_path / ".hoodie/hoodie.properties").exists()
+
+
 def test_racing_creators(tmp_path: Path) -> None:
     def create(number: int) -> str | None:
         try:

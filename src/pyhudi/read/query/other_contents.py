@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from pyhudi.errors import StorageError
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.concurrent_reads import concurrent_map
+from pyhudi.storage.table_paths import META_FOLDER
 from pyhudi.table.config.properties_file import PATH
 
 _DELTA_LOG = "_delta_log"
@@ -36,6 +37,14 @@ def describe_other_format(path: str, options: Mapping[str, str] | None) -> str:
         return ""
 
 
+def describe_file(path: str, options: Mapping[str, str] | None) -> str:
+    """Return that a path is a file; empty if it is not, or that is unknown."""
+    try:
+        return _file(path, options)
+    except StorageError:
+        return ""
+
+
 def _file(path: str, options: Mapping[str, str] | None) -> str:
     parent, slash, name = path.rstrip("/").rpartition("/")
     if parent.endswith(("/", ":")) or not name or (slash and not parent):
@@ -49,6 +58,11 @@ def _folder(storage: Storage) -> str:
     other = _other_format(storage, folders)
     if other:
         return other
+    if META_FOLDER in folders:
+        return (
+            f"it has the folder {META_FOLDER}, but {PATH} is missing; if the file was lost, recreate it with "
+            "pyhudi.overwrite_properties"
+        )
     folders = folders[:_MAX_FOLDERS]
     is_table = concurrent_map(storage.exists, [f"{name}/{PATH}" for name in folders])
     tables = [name for name, yes in zip(folders, is_table, strict=True) if yes]

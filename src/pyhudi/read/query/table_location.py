@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyhudi.errors import NotAHudiTableError, StorageError, TableExistsError
-from pyhudi.read.query.other_contents import describe_contents, describe_other_format
+from pyhudi.read.query.other_contents import describe_contents, describe_file, describe_other_format
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.table_paths import META_FOLDER
 from pyhudi.table.config.properties_file import BACKUP_PATH, PATH
@@ -54,8 +54,8 @@ def table_above(path: str, options: Mapping[str, str] | None) -> str | None:
 
 
 def refuse_nested_table(path: str, options: Mapping[str, str] | None) -> None:
-    """Refuse a path inside another Hudi table for a new one, and the root of a Delta Lake or Iceberg table, because
-    operations on that table treat every file below its root as its own.
+    """Refuse a file for a new table, a path inside another Hudi table, and the root of a Delta Lake or Iceberg table,
+    because operations on that table treat every file below its root as its own.
 
     Raises:
         TableExistsError: The message has the other table.
@@ -66,6 +66,9 @@ def refuse_nested_table(path: str, options: Mapping[str, str] | None) -> None:
             f"cannot create a table at {path!r}: {other}, and whose removal of unused files would delete those of the "
             "new table; choose another path, or delete that table first"
         )
+    file = describe_file(path, options)
+    if file:
+        raise TableExistsError(f"cannot create a table at {path!r}: {file}")
     try:
         above = table_above(path, options)
     except StorageError:  # Write access to a folder does not imply access to its parents.

@@ -28,6 +28,11 @@ def _tables(root: Path) -> None:
     (root / "metadata").mkdir()
 
 
+def _lost_properties(root: Path) -> None:
+    HudiTable.create(str(root), {"hoodie.table.name": "t"})
+    (root / ".hoodie/hoodie.properties").unlink()
+
+
 def _parquet(root: Path) -> None:
     (root / "part-0.parquet").touch()
 
@@ -39,6 +44,7 @@ def _parquet(root: Path) -> None:
         (_iceberg, "it is an Iceberg table"),
         (_tables, "it has tables in its folders: 'a', 'b', 'c', …"),
         (_parquet, "it has data files without a table.*pyhudi.bootstrap_table"),
+        (_lost_properties, r"it has the folder \.hoodie, but .* is missing.*pyhudi\.overwrite_properties"),
         (Path.touch, r"hoodie\.properties"),
     ],
 )
@@ -54,6 +60,8 @@ def test_a_file(path: str, tmp_path: Path):
     (tmp_path / "rides.csv").touch()
     with pytest.raises(NotAHudiTableError, match="it is a file; a table is given by its root folder"):
         HudiTable.for_path(path.format(tmp_path))
+    with pytest.raises(TableExistsError, match=r"cannot create a table at .*: it is a file"):
+        HudiTable.create(path.format(tmp_path), {"hoodie.table.name": "rides"})
 
 
 def test_a_file_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
