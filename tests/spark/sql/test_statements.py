@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 
+import pyspark
 import pytest
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import functions as F  # noqa: N812
@@ -38,6 +42,24 @@ pytestmark = pytest.mark.usefixtures("database")
 ALL = "SELECT id, name, fare, city FROM rides"
 
 
+@contextmanager
+def logged_errors() -> Iterator[list[logging.LogRecord]]:
+    """Collect what PySpark 4 logs of errors of queries."""
+    records: list[logging.LogRecord] = []
+    handler = logging.Handler()
+    handler.emit = records.append  # type: ignore[method-assign]
+    logger = logging.getLogger("SQLQueryContextLogger") if pyspark.__version__ < "4" else spark_logger()
+    logger.addHandler(handler)
+    yield records
+    logger.removeHandler(handler)
+
+
+def spark_logger() -> logging.Logger:
+    from pyspark.logger import PySparkLogger
+
+    return PySparkLogger.getLogger("SQLQueryContextLogger")
+
+
 @pytest.mark.parametrize("kind", ["cow", seldom("mor")])
 def test_the_life_of_a_table(spark, kind):
     spark.sql(RIDES.format(kind))
@@ -46,8 +68,13 @@ def test_the_life_of_a_table(spark, kind):
     spark.sql("INSERT INTO rides PARTITION (city = 'Moss') SELECT 4, 'd', 40")
     spark.sql("INSERT INTO shop.rides (city, id) VALUES ('Moss', 5)")
     assert rows(spark, ALL)[3:] == [(4, "d", 40, "Moss"), (5, None, None, "Moss")]
-    spark.sql("UPDATE rides SET fare = rides.fare + 1, name = concat(name, '!') WHERE rides.id < 3")
-    spark.sql("DELETE FROM rides AS r WHERE r.id IN (SELECT max(id) FROM rides)")
+    with logged_errors() as errors:
+        spark.sql("UPDATE rides SET fare = rides.fare + 1, name = concat(name, '!') WHERE rides.id < 3")
+        spark.sql("DELETE FROM rides AS r WHERE r.id IN (SELECT max(id) FROM rides)")
+    assert not errors
+    with logged_errors() as errors, pytest.raises(AnalysisException):
+        spark.sql("SELECT nam FROM rides")
+    assert len(errors) == (0 if spark.version.startswith("3.") else 1)
     assert rows(spark, ALL) == [
         (1, "a!", 11, "Oslo"),
         (2, "b!", 21, "Oslo"),

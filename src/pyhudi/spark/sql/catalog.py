@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from pyhudi.config.option_registry import is_known
 from pyhudi.errors import QueryError
 from pyhudi.spark.column_names import quoted
+from pyhudi.spark.expected_errors import expected_errors
 from pyhudi.spark.sql.spark_statements import REDACTED, collect_statement
 from pyhudi.sql.statements import Name
 from pyhudi.sql.table_properties import MARK, table_options
@@ -186,7 +187,8 @@ def _entry(spark: SparkSession, name: Name) -> CatalogTable | CatalogView | None
     if non_hudi_tables.has(spark, text):
         return None
     try:
-        properties = dict(collect_statement(spark, f"SHOW TBLPROPERTIES {text}"))
+        with expected_errors():
+            properties = dict(collect_statement(spark, f"SHOW TBLPROPERTIES {text}"))
         if LOCATION in properties:
             properties = _decoded_properties(properties)
             declared = {key: value for key, value in properties.items() if not key.startswith(MARK)}

@@ -31,6 +31,7 @@ from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.filters.sql_predicate import implied_predicate
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.spark.column_names import quoted_name
+from pyhudi.spark.expected_errors import expected_errors
 
 _ORIGIN, _READ = "_pyhudi_origin", "_pyhudi_read"
 _METADATA_COLUMN = "_metadata"
@@ -132,7 +133,8 @@ def _is_name(frame: DataFrame, word: str) -> bool:
     """Return True if Spark resolves a word as a name: of a column, an SQL variable, or a function such as
     ``current_date``."""
     try:
-        _ = frame.select(sf.col(word)).schema
+        with expected_errors():
+            _ = frame.select(sf.col(word)).schema
     except AnalysisException:
         return False
     return True
@@ -150,7 +152,8 @@ def _restrict_to_files(original: Callable[..., DataFrame], frame: DataFrame, ori
         return frame
     names = file_names_of(tasks["base_path"]).to_pylist()
     try:
-        return original(frame, sf.col(f"{_METADATA_COLUMN}.file_name").isin(*names) if names else sf.lit(False))
+        with expected_errors():
+            return original(frame, sf.col(f"{_METADATA_COLUMN}.file_name").isin(*names) if names else sf.lit(False))
     except AnalysisException:  # Not all rows come from files.
         return frame
 

@@ -15,6 +15,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
 from pyhudi.spark.column_names import quoted
+from pyhudi.spark.expected_errors import expected_errors
 from pyhudi.spark.read.load_table import LoadRequest
 from pyhudi.sql.statements import Name
 from pyhudi.sql.table_references import Reference
@@ -124,7 +125,8 @@ def temporary_view(spark: SparkSession, name: Name) -> TemporaryView | None:
 def is_temporary(spark: SparkSession, name: Name) -> bool:
     """Return True if there is a temporary view of a name."""
     try:
-        return bool(spark.catalog.getTable(quoted(name)).isTemporary)
+        with expected_errors():
+            return bool(spark.catalog.getTable(quoted(name)).isTemporary)
     except AnalysisException:  # there is nothing of that name
         return False
 
