@@ -47,6 +47,22 @@ COMMANDS = {
 }
 """Names of commands by the first words of hudi-cli's; ``docs/cli.md`` lists the arguments, too."""
 
+OTHER_COMMANDS = {
+    "describe": "table describe",
+    "detail": "table describe",
+    "history": "commits list",
+    "info": "table describe",
+    "inspect": "table describe",
+    "optimize": "clustering run",
+    "properties": "table properties",
+    "read": "scan",
+    "report": "table report",
+    "schema": "columns list",
+    "validate": "metadata validate",
+    "vacuum": "clean run",
+}
+"""Names of commands by words of other tables' tools, and by verbs without their nouns."""
+
 
 def command_named(words: Sequence[str]) -> str | None:
     """Return the command for the first words of one of hudi-cli."""

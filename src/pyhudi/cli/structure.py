@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from pyhudi.cli.hudi_cli_names import command_named
+from pyhudi.cli.hudi_cli_names import OTHER_COMMANDS, command_named
 
 _SUMMARY = 300
 """Maximum number of characters of the summary of a verb, in lines as wide as the terminal."""
@@ -48,15 +48,19 @@ class Noun(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command and its arguments; a command of hudi-cli is refused with the one that does the same."""
+        """Return the command and its arguments; one of another tool is refused with the one that does the same."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            command = command_named([*ctx.command_path.split()[1:], *args])
-            if command is None:
+            words = [*ctx.command_path.split()[1:], *args]
+            command = command_named(words)
+            if command is not None:
+                hint = f"In place of hudi-cli's command: `pyhudi {command}`."
+            elif words[0] in OTHER_COMMANDS:
+                hint = f"Use `pyhudi {OTHER_COMMANDS[words[0]]}`."
+            else:
                 raise
-            text = f"{error.format_message()} In place of hudi-cli's command: `pyhudi {command}`."
-            raise click.UsageError(text, ctx) from error
+            raise click.UsageError(f"{error.format_message()} {hint}", ctx) from error
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of a name, in the singular or the plural."""

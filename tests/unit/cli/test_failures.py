@@ -56,6 +56,11 @@ def test_wrong_commands(path: Path) -> None:
     assert "is not KEY=VALUE" in pyhudi("scan", path, "-o", "hoodie.x", code=2).stderr
 
 
+def test_commands_of_other_tools(path: Path) -> None:
+    assert "Use `pyhudi table report`" in pyhudi("report", path, code=2).stderr
+    assert "Use `pyhudi clean run`" in pyhudi("vacuum", code=2).stderr
+
+
 def test_commands_of_hudi_cli(path: Path) -> None:
     assert "`pyhudi table describe`" in pyhudi("desc", code=2).stderr
     assert "`pyhudi files slices`" in pyhudi("show", "fsview", "all", code=2).stderr
