@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.api.names_of_other_formats import METHODS
 from pyhudi.api.schema_update import SchemaUpdate
 from pyhudi.api.services import TableServices
 from pyhudi.api.table_queries import TableQueries
@@ -67,6 +68,14 @@ class HudiTable(TableQueries, TableWrites):
         self._path = path
         self._options = options
         self._alias = alias
+
+    if not TYPE_CHECKING:  # which would let type checkers accept every name
+
+        def __getattr__(self, name: str) -> Any:
+            """Say what a method of another table format is called here."""
+            cure = METHODS.get(name)
+            message = f"'HudiTable' object has no attribute {name!r}" + (f": use {cure}" if cure else "")
+            raise AttributeError(message, name=name, obj=self)
 
     # --- opening ---------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import QueryType
 from pyhudi.config.option_registry import canonical, is_declared, is_known, spellings, suggest
 from pyhudi.config.sql_property_aliases import SHORT_NAMES, option_of_short_name, suggest_short_name
-from pyhudi.errors import ConfigError, QueryError
+from pyhudi.errors import ConfigError, OptionWithoutEffectWarning, QueryError, warn
 
 _DECIDING = frozenset(
     option.key
@@ -39,16 +39,27 @@ _CHOOSING = frozenset(
     )
 )
 """Options of queries that choose the rows."""
+SESSION_OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
+"""Setting of Spark, which INSERT OVERWRITE and `insertInto` follow."""
 _ALIKE = 0.9
 _WORDS = frozenset({"operation"})
 """Last parts of keys that are no options of anything else."""
 _TIME_TRAVEL = f"the option of Hudi tables is {options.AS_OF_INSTANT.key!r}, with an instant or a time"
 _PARTITIONS = f"to replace the partitions of the rows, append with {options.OPERATION.key}=insert_overwrite"
+_INCREMENTAL = (
+    f"an incremental query has {options.QUERY_TYPE.key}=incremental and {options.BEGIN_INSTANTTIME.key}, "
+    f"change data also {options.INCREMENTAL_FORMAT.key}=cdc, and a stream {options.STREAMING_START_OFFSET.key}"
+)
+_REFERENCES = f"Hudi tables have no branches and tags: {options.AS_OF_INSTANT.key} is the instant of a commit"
 _OF_OTHER_FORMATS = {
     "versionasof": _TIME_TRAVEL,
     "timestampasof": _TIME_TRAVEL,
     "as-of-timestamp": _TIME_TRAVEL,
     "snapshot-id": _TIME_TRAVEL,
+    **dict.fromkeys(("readchangefeed", "readchangedata", "startingversion", "startingtimestamp"), _INCREMENTAL),
+    **dict.fromkeys(("endingversion", "endingtimestamp", "start-snapshot-id", "end-snapshot-id"), _INCREMENTAL),
+    **dict.fromkeys(("start-timestamp", "end-timestamp", "stream-from-timestamp"), _INCREMENTAL),
+    **dict.fromkeys(("branch", "tag"), _REFERENCES),
     "replacewhere": f"use writeTo(table).overwrite(condition) with the name of the table, or {_PARTITIONS}",
     "overwrite-mode": _PARTITIONS,
 }
@@ -114,20 +125,28 @@ def refuse_misspelled_query(user_options: Mapping[str, object], session: Mapping
             )
 
 
-def refuse_dynamic_overwrite(user_options: Mapping[str, object]) -> None:
-    """Raise an error for the overwrite mode DYNAMIC in a write by path, which replaces the whole table.
+def refuse_dynamic_overwrite(user_options: Mapping[str, object], session_mode: str) -> None:
+    """Raise an error for the overwrite mode DYNAMIC in a write by path, which replaces the whole table; warn if it is
+    the session's, and the options have partitions.
 
     Args:
         user_options: Options as the user passed them.
+        session_mode: ``spark.sql.sources.partitionOverwriteMode``.
 
     Raises:
         ConfigError: ``hoodie.datasource.overwrite.mode`` is DYNAMIC, which applies to SQL and to writes by name.
     """
-    mode = Options.parse(user_options).get_typed(options.OVERWRITE_MODE)
+    opts = Options.parse(user_options)
+    mode = opts.get_typed(options.OVERWRITE_MODE)
     if mode is not None and mode.upper() == "DYNAMIC":
         raise ConfigError(
             f"{options.OVERWRITE_MODE.key}={mode} applies to INSERT OVERWRITE and to writes by name, and would have no "
             f"effect on a write by path: {_PARTITIONS}"
+        )
+    if mode is None and session_mode.upper() == "DYNAMIC" and opts.text(options.PARTITIONPATH_FIELD):
+        warn(
+            f"the save mode overwrite replaces the whole table, whatever {SESSION_OVERWRITE_MODE} is: {_PARTITIONS}",
+            OptionWithoutEffectWarning,
         )
 
 
@@ -143,11 +162,16 @@ def refuse_other_formats(user_options: Mapping[str, object]) -> None:
         ConfigError: There is such an option.
     """
     for key, value in user_options.items():
-        cure = _OF_OTHER_FORMATS.get(key.lower()) if isinstance(key, str) else None
-        if cure is None and isinstance(key, str) and key.lower() == "partitionoverwritemode":
-            cure = _PARTITIONS if str(value).lower() == "dynamic" else None
+        cure = _cure(key.lower(), str(value).lower()) if isinstance(key, str) else None
         if cure is not None:
             raise ConfigError(f"{key}={value} is no option of Hudi tables, and would have no effect: {cure}")
+
+
+def _cure(key: str, value: str) -> str | None:
+    """Return what to use instead of an option of another format; None if nothing would be missed."""
+    if key == "partitionoverwritemode":
+        return _PARTITIONS if value == "dynamic" else None
+    return None if value == "false" else _OF_OTHER_FORMATS.get(key)
 
 
 def _resembled(key: str, deciding_keys: Collection[str]) -> str | None:

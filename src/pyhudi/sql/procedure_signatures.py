@@ -102,6 +102,25 @@ def signatures() -> Mapping[str, Signature]:
     return by_name
 
 
+_OF_OTHER_FORMATS = {
+    "expire_snapshots": "run_clean",
+    "vacuum": "run_clean",
+    "remove_orphan_files": "HudiTable.for_name(…).services.delete_orphan_files",
+    "rewrite_data_files": "run_clustering, or run_compaction for log files",
+    "optimize": "run_clustering, or run_compaction for log files",
+    "rollback_to_snapshot": "rollback_to_savepoint or rollback_to_instant",
+    "rollback_to_timestamp": "rollback_to_savepoint or rollback_to_instant",
+    "set_current_snapshot": "rollback_to_savepoint or rollback_to_instant",
+    "restore": "rollback_to_savepoint or rollback_to_instant",
+    "create_tag": "create_savepoint",
+    "migrate": "run_bootstrap",
+    "snapshot": "run_bootstrap",
+    "add_files": "run_bootstrap, or INSERT INTO … SELECT * FROM parquet.`path`",
+    "history": "show_commits",
+}
+"""Procedures of Iceberg and Delta Lake, and what to call instead."""
+
+
 def _parameter(text: str) -> Parameter:
     name, kind = text.split(" ", 1)
     if kind.endswith("*"):
@@ -118,5 +137,7 @@ def signature_of(name: str) -> Signature:
     """
     signature = signatures().get(name.lower())
     if signature is None:
-        raise QueryError(f"unknown procedure {name!r}{_hint(name.lower(), list(signatures()))}; CALL help() lists all")
+        meant = _OF_OTHER_FORMATS.get(name.lower())
+        hint = f"; use {meant}" if meant else _hint(name.lower(), list(signatures()))
+        raise QueryError(f"unknown procedure {name!r}{hint}; CALL help() lists all")
     return signature

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ import pytest
 
 import pyhudi
 from pyhudi import HudiTable
+from pyhudi.api.names_of_other_formats import METHODS
 from pyhudi.errors import (
     ConfigError,
     InstantNotFoundError,
@@ -42,6 +44,20 @@ def made(tmp_path) -> HandMadeTable:
 @pytest.fixture
 def table(made) -> HudiTable:
     return HudiTable.for_path(str(made.root))
+
+
+def test_names_of_other_formats_say_what_to_use(table: HudiTable) -> None:
+    services = {name for name in dir(table.services) if not name.startswith("_")}
+    for name, cure in METHODS.items():
+        assert not hasattr(HudiTable, name)
+        with pytest.raises(AttributeError, match=f"'HudiTable' object has no attribute '{name}': use table"):
+            getattr(table, name)
+        used = re.findall(r"(?<![.\w])table\.(services\.)?(\w+)", cure)
+        assert used
+        assert all(method in (services if service else dir(table)) for service, method in used)
+    with pytest.raises(AttributeError, match=r"no attribute 'histry'$") as missing:
+        _ = table.histry
+    assert missing.value.name == "histry"
 
 
 def test_what_a_table_is(table, made):

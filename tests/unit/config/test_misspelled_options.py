@@ -11,7 +11,7 @@ from pyhudi.config.misspelled_options import (
     refuse_misspelled_query,
     refuse_other_formats,
 )
-from pyhudi.errors import ConfigError, QueryError
+from pyhudi.errors import ConfigError, OptionWithoutEffectWarning, QueryError
 from pyhudi.spark.read.load_table import load_table
 
 RECORDKEY = "hoodie.datasource.write.recordkey.field"
@@ -84,13 +84,17 @@ def test_before_a_table_is_made(tmp_path) -> None:
         ("timestampAsOf", "2020-01-01", "as.of.instant"),
         ("replaceWhere", "p = 'y'", "insert_overwrite"),
         ("partitionOverwriteMode", "dynamic", "insert_overwrite"),
+        ("readChangeFeed", "true", "query.incremental.format=cdc"),
+        ("startingVersion", 1, "begin.instanttime"),
+        ("start-snapshot-id", 1, "begin.instanttime"),
+        ("branch", "audit", "as.of.instant"),
     ],
 )
 def test_options_of_other_formats_that_choose_rows(key: str, value: object, cure: str) -> None:
     for check in (refuse_misspelled, refuse_other_formats):
         with pytest.raises(ConfigError, match=f"{key}={value} is no option of Hudi tables.*{cure}"):
             check({key: value})
-    refuse_other_formats({"partitionOverwriteMode": "static", "mergeSchema": "true"})
+    refuse_other_formats({"partitionOverwriteMode": "static", "mergeSchema": "true", "readChangeFeed": "false"})
 
 
 def test_options_of_other_formats_in_queries(tmp_path) -> None:
@@ -127,6 +131,11 @@ def test_a_range_without_an_incremental_query() -> None:
 
 
 def test_a_write_by_path_replaces_no_single_partitions():
-    refuse_dynamic_overwrite({"hoodie.datasource.overwrite.mode": "STATIC"})
-    with pytest.raises(ConfigError, match="insert_overwrite"):
-        refuse_dynamic_overwrite({"hoodie.datasource.overwrite.mode": "dynamic"})
+    partitions = {"hoodie.datasource.write.partitionpath.field": "p"}
+    refuse_dynamic_overwrite({"hoodie.datasource.overwrite.mode": "STATIC", **partitions}, "dynamic")
+    refuse_dynamic_overwrite({}, "dynamic")
+    refuse_dynamic_overwrite(partitions, "static")
+    with pytest.warns(OptionWithoutEffectWarning, match=r"whole table, whatever .*=insert_overwrite"):
+        refuse_dynamic_overwrite(partitions, "DYNAMIC")
+    with pytest.raises(ConfigError, match=r"no effect on a write by path: .*insert_overwrite"):
+        refuse_dynamic_overwrite({"hoodie.datasource.overwrite.mode": "dynamic"}, "static")

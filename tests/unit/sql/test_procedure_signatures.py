@@ -43,3 +43,5 @@ def test_what_is_refused(call, message):
 def test_unknown_procedures_are_guessed():
     with pytest.raises(QueryError, match="did you mean 'show_commits'"):
         signature_of("show_comits")
+    with pytest.raises(QueryError, match="unknown procedure 'expire_snapshots'; use run_clean; CALL help"):
+        signature_of("expire_snapshots")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyhudi.config.case_insensitive_options import with_options
-from pyhudi.config.misspelled_options import refuse_dynamic_overwrite
+from pyhudi.config.misspelled_options import SESSION_OVERWRITE_MODE, refuse_dynamic_overwrite
 from pyhudi.errors import QueryError
 from pyhudi.spark.activation.method_wrapping import MethodCall
 from pyhudi.spark.activation.recorded_settings import (
@@ -177,5 +177,5 @@ def _write(path: str, settings: RecordedSettings, mode: str) -> None:
     if frame is None:
         raise QueryError("this writer was created before pyhudi was activated; create a new one with df.write")
     if mode.lower() == "overwrite":
-        refuse_dynamic_overwrite(options)
+        refuse_dynamic_overwrite(options, str(frame.sparkSession.conf.get(SESSION_OVERWRITE_MODE, "static")))
     write(frame, path, options, mode)

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import IncrementalFormat
+from pyhudi.config.misspelled_options import refuse_other_formats
 from pyhudi.errors import ConfigError, OptionWithoutEffectWarning, QueryError, warn
 from pyhudi.read.cdc.cdc_plan import CHANGES_SCHEMA
 from pyhudi.read.query.query import FIRST_BY_COMPLETION
@@ -55,6 +56,7 @@ def load_stream(spark: SparkSession, path: str, read_options: Mapping[str, str])
         QueryError: The table has no columns yet, or an option is not supported by streams.
         InvalidOptionError: An option has an invalid value.
     """
+    refuse_other_formats(read_options)
     opts = Options.parse({**session_settings(spark, path), **read_options})
     client = TableMetaClient.open(path, opts)
     _check(client, opts)

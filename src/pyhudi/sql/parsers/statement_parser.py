@@ -27,6 +27,7 @@ from pyhudi.sql.parsers.ddl_parser import (
     parse_variable,
 )
 from pyhudi.sql.parsers.dml_parser import parse_delete, parse_insert, parse_merge, parse_update
+from pyhudi.sql.parsers.other_formats_parser import parse_of_other_format
 from pyhudi.sql.parsers.show_parser import parse_describe, parse_show
 from pyhudi.sql.scripts.script_parser import parse_script
 from pyhudi.sql.statements import (
@@ -118,6 +119,9 @@ def parse(text: str) -> Statement | None:
     first = cursor.word()
     if first in _QUERIES:
         return _query(cursor)
+    foreign = parse_of_other_format(cursor)
+    if foreign is not None:
+        return foreign
     parser = _PARSERS.get(first)
     return parse_script(cursor) if parser is None else parser(cursor)
 

@@ -80,6 +80,11 @@ def test_statements_that_only_read_hudi_tables(spark, tmp_path):
         "FROM (SELECT * FROM t) s INSERT INTO plain SELECT id, n INSERT INTO t SELECT id, n": "one INSERT for each",
         "ANALYZE TABLE t COMPUTE STATISTICS": "column.stats",
         "LOAD DATA INPATH '/x' OVERWRITE INTO TABLE shop.t": "INSERT INTO",
+        "OPTIMIZE t ZORDER BY (id)": "OPTIMIZE does not support; CALL run_clustering",
+        "VACUUM shop.t RETAIN 168 HOURS": "run_clean",
+        "DESCRIBE HISTORY t": "show_commits",
+        "DESC DETAIL t": "DESCRIBE EXTENDED",
+        "RESTORE TABLE t TO VERSION AS OF 1": "rollback_to_savepoint",
     }.items():
         with pytest.raises(UnsupportedTableError, match=cause):
             spark.sql(statement)

@@ -387,6 +387,20 @@ def test_the_errors_of_what_spark_refuses_say_what_to_write(text, cure):
         parse(text)
 
 
+def test_statements_of_delta_lake():
+    for text in (
+        "OPTIMIZE a.t WHERE p = 1",
+        "vacuum a.t retain 5 hours",
+        "DESC HISTORY a.t LIMIT 1",
+        "REORG TABLE a.t",
+    ):
+        statement = parse(text)
+        assert isinstance(statement, UnsupportedStatement)
+        assert statement.name == ("a", "t")
+    assert parse("VACUUM '/tables/t'") is None
+    assert parse("DESCRIBE history") == Describe(("history",))
+
+
 @pytest.mark.parametrize("text", ["call p(", "create index on t", "alter table 'x'"])
 def test_statements_without_a_table_that_others_could_have(text):
     assert table_of(text) is None

@@ -6,10 +6,9 @@ from pyspark.sql import SparkSession
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import DuplicatePolicy, SqlInsertMode, TableType
+from pyhudi.config.misspelled_options import SESSION_OVERWRITE_MODE
 from pyhudi.sql.statements import PartitionSpec
 from pyhudi.table.config.table_config import TableConfig
-
-_OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 
 
 def overwrite_operation(spark: SparkSession, config: TableConfig, opts: Options, static: PartitionSpec) -> str:
@@ -22,7 +21,7 @@ def overwrite_operation(spark: SparkSession, config: TableConfig, opts: Options,
 
 def is_dynamic_overwrite(spark: SparkSession, opts: Options) -> bool:
     """Return True if INSERT OVERWRITE replaces the partitions of the rows, by the options or the session."""
-    mode = opts.get_typed(options.OVERWRITE_MODE) or str(spark.conf.get(_OVERWRITE_MODE, "static"))
+    mode = opts.get_typed(options.OVERWRITE_MODE) or str(spark.conf.get(SESSION_OVERWRITE_MODE, "static"))
     return mode.upper() == "DYNAMIC" or opts.text(options.OPERATION) == "insert_overwrite"
 
 
