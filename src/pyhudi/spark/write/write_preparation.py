@@ -88,7 +88,8 @@ def prepare_write(
     config, opts = target.config, target.opts
     stored_keys = changes is None and _has_stored_keys(df, client, config, operation)
     located = changes is not None and changes.located
-    pinned = _checked_snapshot(client, target, operation, located=located or stored_keys)
+    keeps_keys = changes is not None and changes.keeps_keys
+    pinned = _checked_snapshot(client, target, operation, located=located or stored_keys, keeps_keys=keeps_keys)
     if spec is None:
         spec = KeySpec.from_config(config, opts) if pinned is None else key_spec(pinned, opts)
     spec = spec.at(storage)
@@ -153,7 +154,7 @@ def _check_not_encrypted(spark: SparkSession, opts: Options) -> None:
 
 
 def _checked_snapshot(
-    client: TableMetaClient | None, target: WriteTarget, operation: Operation, *, located: bool
+    client: TableMetaClient | None, target: WriteTarget, operation: Operation, *, located: bool, keeps_keys: bool
 ) -> TableSnapshot | None:
     """Check that an operation with these options fits the table. Return its latest snapshot; None if it does not exist
     yet.
@@ -163,6 +164,7 @@ def _checked_snapshot(
         target: The table and the options of the write.
         operation: Operation of the write.
         located: The file groups of the rows are known, or their keys.
+        keeps_keys: All records stay in their file groups, whatever index has put them there.
     """
     opts = target.opts
     check_lock_provider(opts)  # before a table is created
@@ -173,7 +175,7 @@ def _checked_snapshot(
     table = TableSnapshot.load(client)
     warn_of_old_partitions(table.config, operation, opts)
     bucketed = opts.get_typed(options.INDEX_TYPE) is IndexType.BUCKET
-    if operation is not Operation.DELETE_PARTITION and not bucketed:
+    if operation is not Operation.DELETE_PARTITION and not bucketed and not keeps_keys:
         check_not_bucketed(table)
     return table
 

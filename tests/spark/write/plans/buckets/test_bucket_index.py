@@ -172,6 +172,21 @@ def test_other_settings(spark: SparkSession, tmp_path: Path) -> None:
         write(rows, other, bucketed("upsert", "COPY_ON_WRITE"))
 
 
+@pytest.mark.parametrize("kind", [seldom("COPY_ON_WRITE"), "MERGE_ON_READ"])
+def test_statements_that_keep_records_in_their_buckets(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    """They need no options of the index: only new records have to be put into their buckets."""
+    path = str(tmp_path / "table")
+    write(frame(spark, batch(0, 30, 1, "a")), path, bucketed("upsert", kind))
+    table = HudiTable.for_path(path)
+    assert table.update({"v": "'b'"}, where="id < 'k010'").rows_updated == 10
+    assert table.delete(where="id >= 'k020'").rows_deleted == 10
+    with pytest.raises(UnsupportedTableError, match="bucket index"):
+        table.update({"part": "'elsewhere'"}, where="id = 'k000'")
+    write(frame(spark, batch(5, 25, 2, "c")), path, bucketed("upsert", kind))
+    assert rows_of(path) == sorted(batch(0, 5, 1, "b") + batch(5, 25, 2, "c"))
+    check_files(path)
+
+
 @pytest.mark.parametrize("mode", ["inline", "schedule__inline"])
 def test_clustering_after_writes(spark: SparkSession, tmp_path: Path, mode: str) -> None:
     """Rows cannot be moved to other buckets, so no such write is begun."""
