@@ -11,16 +11,15 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from pyhudi.errors import CorruptTableError, NotFoundError, QueryError
+from pyhudi.errors import NotFoundError, QueryError
 from pyhudi.format.corruption_errors import as_corruption
 from pyhudi.format.log import Header, LogBlock
 from pyhudi.keygen.record_key_formatter import record_keys
 from pyhudi.merge.base_file_merge import merge_base
 from pyhudi.merge.base_file_rows import BaseRead, read_base
+from pyhudi.merge.base_row_matches import BaseRowMatches
 from pyhudi.merge.batch_sizes import BATCH_ROWS, BatchLimits
 from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.merge.logs.log_block_records import LogRecordColumns, PositionsError, add_block_versions
@@ -28,16 +27,10 @@ from pyhudi.merge.logs.log_file_pool import LogFiles
 from pyhudi.merge.logs.merged_log_records import LogRecordVersions, MergedLogRecords
 from pyhudi.merge.logs.valid_log_blocks import valid_blocks
 from pyhudi.merge.modes.merge_rules import MergeRules
-from pyhudi.merge.ordering_values import Index
 from pyhudi.schema.evolution.schema_projection import conform
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
 
-MAX_BATCH_ROWS = 524_288
-_LOOKUPS = 8
-"""Rows for each key of the logs whose keys are looked up at a time: each look-up hashes all keys of the logs first."""
-_MATCHED_BYTES = 64 * 1024 * 1024
-"""Approximate maximum size of these rows."""
 _MIN_ROWS = 8_192
 """Minimum number of rows of a batch, regardless of the size of log records."""
 _LOGS_OF_BUDGET = 4
@@ -176,7 +169,7 @@ class SliceReader:
             for batch in self._base(BATCH_ROWS):
                 yield self.finished(batch)
             return
-        matches = BaseRowMatches(self, log_records)
+        matches = self.match(log_records)
         for part in matches.parts(self._base(BATCH_ROWS, self.width(log_records))):
             merged = part.rows
             if len(part.records):
@@ -222,15 +215,14 @@ class SliceReader:
         read = BaseRead(self.schema, names, limits, context.selection.base_condition(), keys, context.invalid_text)
         yield from read_base(context.storage, path, read)
 
-    def keys_of(self, batch: pa.RecordBatch) -> pa.Array:
+    def match(self, log_records: MergedLogRecords) -> BaseRowMatches:
+        """Return the matches of base rows with records of the logs, of none yet."""
+        return BaseRowMatches(self._slice, log_records, self._keys_of)
+
+    def _keys_of(self, batch: pa.RecordBatch) -> pa.Array:
         """Return the record keys of base rows."""
         spec = self._context.stored.keys
         return batch.column(RECORD_KEY) if spec is None else record_keys(batch, spec)
-
-    def check_positions(self, log_records: MergedLogRecords, rows: int) -> None:
-        """Raise an error for versions of rows beyond the end of a base file with ``rows`` rows."""
-        if log_records.positions is not None:
-            check_positions(self._slice, log_records.positions, rows)
 
     def finished(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the columns of the result."""
@@ -244,112 +236,3 @@ class SliceReader:
                 at = batch.schema.get_field_index(name)
                 batch = batch.append_column(name, column) if at < 0 else batch.set_column(at, name, column)
         return conform(batch.select([n for n in batch.schema.names if n in context.columns]), context.output_schema)
-
-
-@dataclass(frozen=True, slots=True)
-class BasePart:
-    """Base rows of a slice whose versions in the logs fit into memory.
-
-    Attributes:
-        start: Number of rows that were read before them.
-        rows: The rows.
-        positions: Those that have a version in the logs (from 0, ascending).
-        records: Numbers of the log records of these.
-    """
-
-    start: int
-    rows: pa.RecordBatch
-    positions: Index
-    records: Index
-
-
-class BaseRowMatches:
-    """Base rows of a slice, matched with the records of its logs, and the records without a base row."""
-
-    def __init__(self, reader: SliceReader, log_records: MergedLogRecords) -> None:
-        self._reader, self._log_records = reader, log_records
-        self._is_matched = np.zeros(len(log_records), dtype=np.bool_)
-
-    def parts(self, batches: Iterable[pa.RecordBatch]) -> Iterator[BasePart]:
-        """Yield the rows of a base file in order, in parts whose versions fit into memory.
-
-        Raises:
-            CorruptTableError: The logs have versions of rows beyond the end.
-        """
-        start = 0
-        by_key = self._log_records.positions is None
-        for whole in self._matched_by_key(batches) if by_key else self._matched_by_position(batches):
-            self._is_matched[whole.records] = True
-            for part in _split(whole, self._log_records):
-                yield part
-                start += part.rows.num_rows
-        self._reader.check_positions(self._log_records, start)
-
-    def _matched_by_position(self, batches: Iterable[pa.RecordBatch]) -> Iterator[BasePart]:
-        logged, start = self._log_records.positions, 0
-        assert logged is not None
-        for batch in batches:
-            first, last = np.searchsorted(logged, (start, start + batch.num_rows))
-            yield BasePart(start, batch, logged[first:last] - start, np.arange(first, last))
-            start += batch.num_rows
-
-    def _matched_by_key(self, batches: Iterable[pa.RecordBatch]) -> Iterator[BasePart]:
-        start = 0
-        for together in _batched(batches, _LOOKUPS * len(self._log_records)):
-            keys = pa.chunked_array([self._reader.keys_of(batch) for batch in together])
-            found = pc.index_in(keys, value_set=self._log_records.keys)
-            positions = np.flatnonzero(pc.is_valid(found).to_numpy())
-            records = found.drop_null().to_numpy().astype(np.int64)
-            first = of_batch = 0
-            for batch in together:
-                end = of_batch + batch.num_rows
-                last = int(np.searchsorted(positions, end))
-                yield BasePart(start, batch, positions[first:last] - of_batch, records[first:last])
-                first, of_batch, start = last, end, start + batch.num_rows
-            together.clear()  # otherwise they would be in memory while the next ones are collected
-
-    def unmatched(self) -> Iterator[Index]:
-        """Yield the numbers of the records without a base row in the parts that have been read, in batches. Deletes are
-        omitted."""
-        return self._log_records.batches(~self._is_matched & ~self._log_records.is_delete)
-
-
-def _batched(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[list[pa.RecordBatch]]:
-    """Yield adjacent batches together, until they have that number of rows or `_MATCHED_BYTES`."""
-    together: list[pa.RecordBatch] = []
-    num_rows = size = 0
-    for batch in batches:
-        together.append(batch)
-        num_rows, size = num_rows + batch.num_rows, size + batch.nbytes
-        if num_rows >= rows or size >= _MATCHED_BYTES:
-            yield together
-            together, num_rows, size = [], 0, 0
-    if together:
-        yield together
-
-
-def _split(part: BasePart, log_records: MergedLogRecords) -> Iterator[BasePart]:
-    """Split base rows so that the versions of each part fit into memory."""
-    cuts = list(log_records.runs(part.records, MAX_BATCH_ROWS))
-    if len(cuts) < 2:
-        yield part
-        return
-    first = 0
-    for i, run in enumerate(cuts):
-        end = int(part.positions[run.stop]) if i + 1 < len(cuts) else part.rows.num_rows
-        rows = part.rows.slice(first, end - first)
-        yield BasePart(part.start + first, rows, part.positions[run] - first, part.records[run])
-        first = end
-
-
-def check_positions(file_slice: FileSlice, positions: Index, rows: int) -> None:
-    """Check that positions (ascending) are within a base file with ``rows`` rows.
-
-    Raises:
-        CorruptTableError: A position is beyond the end.
-    """
-    if len(positions) and positions[-1] >= rows:
-        raise CorruptTableError(
-            f"the base file {file_slice.base_path!r} has {rows} rows, but log blocks of its slice have versions "
-            f"of row {int(positions[-1])}"
-        )

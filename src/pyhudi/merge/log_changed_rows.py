@@ -17,18 +17,9 @@ from pyhudi.format.base_file.parquet import row_count
 from pyhudi.format.log import count_records
 from pyhudi.merge.base_file_merge import merge_base
 from pyhudi.merge.base_file_rows import BaseRead, Condition, read_base
+from pyhudi.merge.base_row_matches import BasePart, check_positions
 from pyhudi.merge.batch_sizes import BATCH_ROWS, BatchLimits
-from pyhudi.merge.file_group_reader import (
-    BasePart,
-    BaseRowMatches,
-    OpenSlice,
-    check_positions,
-    combines,
-    has_positions,
-    open_log_files,
-    open_slice,
-    slice_errors,
-)
+from pyhudi.merge.file_group_reader import OpenSlice, combines, has_positions, open_log_files, open_slice, slice_errors
 from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.merge.logs.log_file_pool import LogFiles
 from pyhudi.merge.logs.merged_log_records import MergedLogRecords
@@ -150,7 +141,7 @@ class _ChangedBaseRows:
     ) -> None:
         self._context, self._slice, self._reader, self._log_records = context, file_slice, opened.reader, log_records
         rules = opened.reader.rules
-        self.matches = BaseRowMatches(opened.reader, log_records)
+        self.matches = opened.reader.match(log_records)
         self.whole = not combines(rules, opened.blocks)
         self.compares = self.whole and bool(rules.ordering_fields)
         self.named_by_positions = log_records.positions is not None and self.whole and not self.compares

@@ -18,7 +18,7 @@ from pyhudi.config.enums import PartialUpdateMode
 from pyhudi.errors import CorruptTableError, FormatError, QueryError
 from pyhudi.format.log import Header, scan_blocks
 from pyhudi.keygen.key_spec import KeySpec
-from pyhudi.merge import base_file_rows, file_group_reader
+from pyhudi.merge import base_file_rows, base_row_matches, file_group_reader
 from pyhudi.merge.base_file_rows import Condition
 from pyhudi.merge.batch_sizes import MergeMemory
 from pyhudi.merge.file_group_reader import read_slice
@@ -103,9 +103,9 @@ def test_keys_are_looked_up_in_several_batches_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, matched_bytes: int, lookups: int
 ) -> None:
     monkeypatch.setattr(file_group_reader, "BATCH_ROWS", 100)
-    monkeypatch.setattr(file_group_reader, "_MATCHED_BYTES", matched_bytes)
+    monkeypatch.setattr(base_row_matches, "_MATCHED_BYTES", matched_bytes)
     index_in = Mock(side_effect=pc.index_in)
-    monkeypatch.setattr(file_group_reader.pc, "index_in", index_in)
+    monkeypatch.setattr(base_row_matches.pc, "index_in", index_in)
     made = Slice(tmp_path)
     made.base(1, [row(f"k{i}", 5, "base", i) for i in range(650)])
     updated = {0, 99, 100, 299, 300, 649, *range(400, 490)}

@@ -14,7 +14,7 @@ from pyhudi.format.base_file.base_file_writer import FileSummary
 from pyhudi.format.log import BlockType
 from pyhudi.merge.base_file_merge import merge_base
 from pyhudi.merge.base_file_readers import BaseFileReader, open_base
-from pyhudi.merge.file_group_reader import BaseRowMatches, OpenSlice, open_slice
+from pyhudi.merge.file_group_reader import OpenSlice, open_slice
 from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.merge.logs.merged_log_records import MergedLogRecords
 from pyhudi.merge.modes.record_versions import RecordVersions
@@ -137,7 +137,7 @@ class _CompactionHandle:
     def _merge(self, log_records: MergedLogRecords) -> None:
         """Write the rows of the base file, merged with the versions in the logs, and the records that only the logs
         have."""
-        matches = BaseRowMatches(self._reader, log_records)
+        matches = self._reader.match(log_records)
         for part in matches.parts(self._base_rows()):
             rows = part.rows
             if len(part.records):

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.merge.file_group_reader import BaseRowMatches, open_slice, read_slice
+from pyhudi.merge.file_group_reader import open_slice, read_slice
 from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import resolve_table_schema
@@ -76,7 +76,7 @@ def _with_deleted(context: SliceContext, file_slice: FileSlice) -> Batches:
         if log_records is None:
             yield from base_rows
             return
-        matches = BaseRowMatches(opened.reader, log_records)
+        matches = opened.reader.match(log_records)
         yield from (part.rows for part in matches.parts(base_rows))
         for records in matches.unmatched():
             yield log_records.changes(records).rows.select(list(context.columns))
