@@ -204,7 +204,8 @@ class LocalStorage:
             os.close(handle)
             sink = pa.BufferedOutputStream(pa.OSFile(temporary, "wb"), _WRITE_BUFFER)
         try:
-            yield cast("BinaryIO", sink)
+            with posix_files.output_errors(path):
+                yield cast("BinaryIO", sink)
             with posix_files.errors(path):
                 sink.close()
                 if self._fsync is Fsync.ALL:

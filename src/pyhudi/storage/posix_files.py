@@ -23,12 +23,15 @@ _UNANSWERED = {errno.EIO, errno.ETIMEDOUT, errno.ESTALE, errno.ECONNRESET, errno
 """Errors of network file systems after which the server may have executed the request."""
 _NO_PERMISSION = "give the user of this process the permission, which writes need for the table's folder, too"
 _NO_SPACE = "free some space and try again; the next write removes what a failed one has left"
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+"""Errors that only files have that are being written."""
 _CURES = {
     errno.EACCES: _NO_PERMISSION,
     errno.EPERM: _NO_PERMISSION,
     errno.EROFS: "mount the file system for writing, or only read the table",
     errno.ENOSPC: _NO_SPACE,
     errno.EDQUOT: _NO_SPACE,
+    errno.EFBIG: "raise the limit of the size of files (ulimit -f)",
     errno.EMFILE: "raise the limit of open files of this process (ulimit -n)",
 }
 _AT_FDCWD = -100
@@ -93,6 +96,17 @@ def errors(path: str, *, absent_ok: bool = False) -> Iterator[None]:
         if not absent_ok:
             raise translated(error, path) from error
     except OSError as error:
+        raise translated(error, path) from error
+
+
+@contextlib.contextmanager
+def output_errors(path: str) -> Iterator[None]:
+    """Convert the errors of a block that can only come from the file that it writes, not from others that it reads."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
         raise translated(error, path) from error
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import multiprocessing
 import os
+import resource
 import signal
 import stat
 import subprocess
@@ -189,6 +190,22 @@ def test_failed_writes_leave_nothing(local: LocalStorage, tmp_path: Path, monkey
     for act in (local.write, local.create):
         with pytest.raises(StorageError, match=r"'d/f': No space left on device; free some space and try again"):
             act("d/f", b"1")
+    assert all_names(tmp_path) == []
+
+
+def test_a_streamed_file_without_room_is_named(local: LocalStorage, tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def stream() -> None:
+        with local.open_output("d/f") as out:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+            try:
+                out.write(bytes(1 << 24))
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    with pytest.raises(StorageError, match=r"'d/f': .*File too large; raise the limit of the size of files"):
+        stream()
     assert all_names(tmp_path) == []
 
 
