@@ -19,10 +19,16 @@ _REASON = re.compile(r"\[[A-Z_.0-9]+\][^\n]*")
 _RAISED = re.compile(r"^pyhudi\.errors\.(?P<name>\w+): (?P<text>.*?)(?:\n\s*at |\n\n|\Z)", re.DOTALL | re.MULTILINE)
 
 
-def failure(error: type[errors.HudiError], message: Column) -> Column:
-    """Return a column, castable to all types, whose evaluation fails with a message that `task_errors` re-raises as
-    this exception."""
-    return F.raise_error(F.concat(F.lit(f"\npyhudi.errors.{error.__name__}: "), message, F.lit("\n\n")))
+def failure(error: type[errors.HudiError], *message: str | Column) -> Column:
+    """Return a column, castable to all types, whose evaluation fails with a message, made of these texts, that
+    `task_errors` re-raises as this exception."""
+    parts: list[str | Column] = [f"\npyhudi.errors.{error.__name__}: "]
+    for part in (*message, "\n\n"):
+        if isinstance(part, str) and isinstance(parts[-1], str):
+            parts[-1] += part
+        else:
+            parts.append(part)
+    return F.raise_error(F.concat(*map(F.lit, parts)))
 
 
 @contextmanager

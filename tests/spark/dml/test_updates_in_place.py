@@ -171,7 +171,9 @@ def test_rows_are_routed_to_partitions_of_any_name(spark, monkeypatch, literals)
     given = [(str(number), name, file_id, None, None) for number, (name, file_id, _) in enumerate([*counts, *added])]
     session = spark.newSession()
     session.udf.register("decode", lambda *_: "a function of the user")
-    routed = {row[0]: row for row in route(session.createDataFrame(given, names), workload, max_tasks=2).collect()}
+    routed = {
+        row[RECORD_KEY]: row for row in route(session.createDataFrame(given, names), workload, max_tasks=2).collect()
+    }
     assert [(row[PARTITION_PATH], row[FILE_ID], row[BASE_PATH]) for row in map(routed.get, "0123")] == counts
     new = {row["partition"]: row["file_id"] for row in workload.insert_targets.to_pylist()}
     assert {routed[n][PARTITION_PATH]: (routed[n][FILE_ID], routed[n][BASE_PATH]) for n in "45"} == {

@@ -23,7 +23,7 @@ from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.schema.table_types import as_nullable
-from pyhudi.spark.column_names import quoted
+from pyhudi.spark.column_names import quoted_name, select_names
 from pyhudi.spark.helper_columns import SCANNED_ROW, STORED_KEY, STORED_PATH
 from pyhudi.spark.keys.deduplication import delete_marker_columns
 from pyhudi.spark.keys.key_generator import with_keys
@@ -244,14 +244,11 @@ def _tops(fields: Iterable[str], schema: StructType) -> frozenset[str]:
 
 def _stored(read: DataFrame, schema: StructType, spec: KeySpec, *, meta: bool, located: bool) -> DataFrame:
     """Replace the meta columns of rows by their keys and locations."""
-    columns: list[Column] = [F.col(quoted([name])) for name in schema.names]
+    stored = {RECORD_KEY: STORED_KEY, PARTITION_PATH: STORED_PATH}
     if not meta:
-        keyed = with_keys(read.select(*columns), spec, "")
-        return keyed.select(*columns, F.col(RECORD_KEY).alias(STORED_KEY), F.col(PARTITION_PATH).alias(STORED_PATH))
-    columns += [F.col(RECORD_KEY).alias(STORED_KEY), F.col(PARTITION_PATH).alias(STORED_PATH)]
+        return with_keys(select_names(read, schema.names), spec, "").withColumnsRenamed(stored)
     if located:
         # The name of a base file starts with the file group; records of log files have only that.
-        columns.append(F.substring_index(FILE_NAME, "_", 1).alias(FILE_ID))
-        if SCANNED_ROW in read.columns:
-            columns.append(F.col(SCANNED_ROW).alias(ROW_POSITION))
-    return read.select(*columns)
+        read = read.withColumn(FILE_ID, F.substring_index(FILE_NAME, "_", 1))
+        stored |= {FILE_ID: FILE_ID} | ({SCANNED_ROW: ROW_POSITION} if SCANNED_ROW in read.columns else {})
+    return read.selectExpr(*map(quoted_name, schema.names), *(f"{name} AS {new}" for name, new in stored.items()))

@@ -14,7 +14,7 @@ from pyhudi.config import Options
 from pyhudi.config.enums import MergeMode, Operation
 from pyhudi.errors import ConfigError
 from pyhudi.schema.name_resolution import top_column
-from pyhudi.spark.column_names import quoted
+from pyhudi.spark.column_names import quoted, select_names
 from pyhudi.spark.dml.assignments.column_assignments import (
     as_column,
     assigned_values,
@@ -92,17 +92,17 @@ def update_pinned(
     values = _assigned_values(rows, target, assigned, selection.alias)
     moves = bool(target.partition_columns & values.keys())
     marks = bool(target.delete_markers & values.keys())
-    new_values = {name: values.get(name, F.col(quoted([name]))) for name in target.schema.names}
     unassigned: frozenset[str] = frozenset() if moves else target.unassigned(values)
     with CachedFrames() as cached:
         if not moves:
-            rows = _with_values(rows, target, new_values | target.absent(unassigned), marks=marks)
+            rows = _with_values(rows, target, values | target.absent(unassigned), marks=marks)
         matched, reads = None, target.reads
         new_records, origin = NewRecords.NONE, _origin(selection.where, *assigned.values())
         if not _is_certain(target, values.keys()):  # The write would not count rows whose stored version wins.
             rows, origin = cached.add(rows), RowOrigin.CACHED
             matched = _count(rows)
         if moves:
+            new_values = {name: values.get(name, F.col(quoted([name]))) for name in target.schema.names}
             assignments = RowAssignments(new_values, F.lit(False))
             moved = split_partition_path_updates(rows, target, assignments, cached)
             rows, new_records, origin = moved.rows, moved.new_records, RowOrigin.QUERY
@@ -170,8 +170,9 @@ def _assigned_values(
 
 def _with_values(rows: DataFrame, target: TargetTable, values: Mapping[str, Column], *, marks: bool) -> DataFrame:
     """Return rows at their locations with these values, which may mark rows as deletes."""
-    rows = rows.select(*(value.alias(name) for name, value in values.items()), *target.helpers)
-    return rows.withColumn(IS_DELETE, is_delete(target.schema, target.merging) if marks else F.lit(False))
+    return rows.withColumns(dict(values)).withColumn(
+        IS_DELETE, is_delete(target.schema, target.merging) if marks else F.lit(False)
+    )
 
 
 def _count(rows: DataFrame) -> int:
@@ -209,8 +210,7 @@ def delete(spark: SparkSession, path: str, opts: Options, selection: RowSelectio
 def delete_pinned(spark: SparkSession, pinned: TargetSnapshot, selection: RowSelection) -> ChangeResult:
     """Run `delete` once, on a snapshot of a table. Errors as of `update_pinned`."""
     target, rows = _selected_rows(spark, pinned, selection)
-    columns = [quoted([name]) for name in target.deletion_columns]
-    rows = rows.select(*columns, *target.helpers, F.lit(True).alias(IS_DELETE))
+    rows = select_names(rows, [*target.deletion_columns, *target.helpers]).withColumn(IS_DELETE, F.lit(True))
     changes = RowChanges(target.locations, NewRecords.NONE, origin=_origin(selection.where))
     done = write_changes(
         rows, target.client, target.opts, Operation.DELETE, DmlCommit(target.reads, changes), spec=target.spec

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DecimalType
 
@@ -52,14 +52,12 @@ def pack_rows(rows: DataFrame) -> tuple[DataFrame, RowUnpacker]:
             decimals[field.name] = pa.decimal128(data_type.precision, data_type.scale)
     if not decimals:
         return rows, RowUnpacker({})
-    columns = []
-    for name in rows.columns:
-        column = F.col(quoted([name]))
-        if name in decimals:
-            scale = float(10 ** decimals[name].scale)
-            column = F.rint(column.cast("double") * F.lit(scale)).cast("bigint").alias(name)
-        columns.append(column)
-    return rows.select(*columns), RowUnpacker(decimals)
+    packed = {name: _unscaled(F.col(quoted([name])), kind.scale) for name, kind in decimals.items()}
+    return rows.withColumns(packed), RowUnpacker(decimals)
+
+
+def _unscaled(column: Column, scale: int) -> Column:
+    return F.rint(column.cast("double") * F.lit(float(10**scale))).cast("bigint")
 
 
 def decimals(unscaled: pa.Array, data_type: pa.Decimal128Type) -> pa.Array:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 from pyhudi.spark.execution.cached_frames import planned
 from pyhudi.spark.execution.python_workers import this_task
@@ -19,7 +20,7 @@ from pyhudi.write.write_status import decode_stats
 
 WriteTask = Callable[[Iterable[pa.RecordBatch], TaskId], bytes]
 """Writes the rows of a task, and returns its status (`pyhudi.write.write_status`)."""
-_STATUS_SCHEMA = f"{STATUS} binary"
+_STATUS_SCHEMA = StructType([StructField(STATUS, BinaryType())])
 
 
 def run_bulk_insert(rows: DataFrame, context: WriteContext, *, sorted_input: bool) -> pa.Table:

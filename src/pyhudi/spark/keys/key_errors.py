@@ -17,9 +17,9 @@ from pyhudi.spark.keys.value_formatter import has_empty_text
 from pyhudi.spark.spark_errors import failure, task_errors
 
 
-def key_failure(message: Column) -> Column:
-    """Return a column, castable to all types, whose evaluation fails with RecordKeyError."""
-    return failure(RecordKeyError, F.concat(message, F.lit("; nothing was committed")))
+def key_failure(*message: str | Column) -> Column:
+    """Return a column, castable to all types, whose evaluation fails with RecordKeyError. ``message``: texts."""
+    return failure(RecordKeyError, *message, "; nothing was committed")
 
 
 @contextmanager

@@ -92,7 +92,7 @@ def record_key(schema: StructType, spec: KeySpec, zone: str = "UTC") -> Column:
             text = F.concat(F.lit(f"{name}:"), part)
         texts.append(text)
     key = texts[0] if len(texts) == 1 else F.concat_ws(",", *texts)
-    return F.when(reduce(and_, unset), key_failure(F.lit(spec.unset_key_message))).otherwise(key)
+    return F.when(reduce(and_, unset), key_failure(spec.unset_key_message)).otherwise(key)
 
 
 def partition_path(schema: StructType, spec: KeySpec, zone: str = "UTC") -> Column:
@@ -118,9 +118,8 @@ def _may_be_invalid(schema: StructType, spec: KeySpec, field: PartitionField) ->
 def _valid_folder(path: Column, spec: KeySpec) -> Column:
     """Return the path; evaluation fails where it is not a folder of the table."""
     bad = path.rlike(spec.invalid_folder)
-    told = F.lit(f"' is not a valid folder name; {invalid_folder_cure(url_encode=spec.url_encode)}")
-    message = F.concat(F.lit("the partition path '"), path, told)
-    return F.when(bad, key_failure(message)).otherwise(path)
+    told = f"' is not a valid folder name; {invalid_folder_cure(url_encode=spec.url_encode)}"
+    return F.when(bad, key_failure("the partition path '", path, told)).otherwise(path)
 
 
 def _segment(schema: StructType, spec: KeySpec, field: PartitionField, zone: str) -> Column:

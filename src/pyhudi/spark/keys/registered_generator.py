@@ -23,7 +23,7 @@ def registered_record_key(class_name: str, unset_message: str) -> Column:
     """Return the record key that a registered generator makes; evaluation fails where it is null or empty, with a
     message."""
     key = _record_key(class_name)
-    return F.when(F.coalesce(key == "", F.lit(True)), key_failure(F.lit(unset_message))).otherwise(key)
+    return F.when(F.coalesce(key == "", F.lit(True)), key_failure(unset_message)).otherwise(key)
 
 
 def registered_partition_path(class_name: str) -> Column:

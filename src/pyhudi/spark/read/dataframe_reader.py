@@ -20,7 +20,7 @@ from pyhudi.read.filters.row_filter import Filter, RowFilter
 from pyhudi.read.query.query import Query
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.read.scan_planner import plan_scan, prune_scan
-from pyhudi.spark.column_names import quoted_name
+from pyhudi.spark.column_names import select_names
 from pyhudi.spark.execution.local_relations import union
 from pyhudi.spark.execution.slice_tasks import SlicePieces, parallelism, run_on_slices
 from pyhudi.spark.helper_columns import SCANNED_ROW
@@ -132,7 +132,7 @@ def dataframe(scan: SparkScan, *, merges: bool = True) -> DataFrame:
     if plan.merging is not None:
         check_picklable(plan.merging.context.rules)
     if plan.tasks.num_rows == 0:
-        return scan.spark.createDataFrame([], spark_schema(plan.schema)).select(*map(quoted_name, plan.columns))
+        return select_names(scan.spark.createDataFrame([], spark_schema(plan.schema)), plan.columns)
     skeletons, others = plan.bootstrapped()
     if skeletons.tasks.num_rows and others.tasks.num_rows:
         return union([dataframe(scan.with_plan(part), merges=merges) for part in (skeletons, others)])
@@ -168,7 +168,7 @@ def positioned_rows(scan: SparkScan) -> DataFrame | None:
     frame = read_natively(scan, required=False, extras=ScanExtras(positions=True))
     if frame is None:
         return None
-    return with_conditions(frame, plan).select(*map(quoted_name, plan.columns), SCANNED_ROW)
+    return select_names(with_conditions(frame, plan), [*plan.columns, SCANNED_ROW])
 
 
 def _from_base_files(scan: SparkScan) -> DataFrame:
@@ -187,7 +187,7 @@ def _merged(scan: SparkScan) -> list[DataFrame]:
     base, rows = merged_rows(scan)
     rows = with_sql_conditions(rows, plan)
     if rows.columns != list(plan.columns):
-        rows = rows.select(*map(quoted_name, plan.columns))
+        rows = select_names(rows, plan.columns)
     return [rows] if base is None else [_selected(with_conditions(base, plan), plan), rows]
 
 
@@ -205,4 +205,4 @@ def _with_arrow(scan: SparkScan) -> DataFrame:
 
 
 def _selected(rows: DataFrame, plan: ScanPlan) -> DataFrame:
-    return rows if list(plan.columns) == plan.schema.names else rows.select(*map(quoted_name, plan.columns))
+    return rows if list(plan.columns) == plan.schema.names else select_names(rows, plan.columns)

@@ -15,7 +15,6 @@ from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.read.query.table_location import refuse_nested_table
 from pyhudi.services.upgrade.auto_upgrade import required_version
 from pyhudi.services.upgrade.upgrade_downgrade import UpgradeDowngrade
-from pyhudi.spark.column_names import quoted
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.requested_indexes import with_requested_indexes
 from pyhudi.spark.read.load_table import session_settings
@@ -255,8 +254,7 @@ def write_changes(
     opts = Options.parse(write_options)
     check_unsupported_options(opts)
     check_sync_options(df.sparkSession, opts)
-    table_columns = [name for name in df.columns if name not in CHANGE_COLUMNS]
-    rows, changes = df.select(*(quoted([name]) for name in table_columns)), commit.changes
+    rows, changes = df.drop(*CHANGE_COLUMNS), commit.changes
     job = prepare_write(rows, client.storage, client, operation, opts, changes=changes, spec=spec)
     job = replace(job, df=job.df if changes is None else df, dml=commit, partitions=tuple(partitions))
     return sync_after_write(df.sparkSession, client.storage, opts, write_with_services(job))

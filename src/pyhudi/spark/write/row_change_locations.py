@@ -13,7 +13,6 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.errors import ConflictError
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
-from pyhudi.spark.column_names import quoted
 from pyhudi.spark.helper_columns import STORED_KEY, STORED_PATH
 from pyhudi.spark.keys.key_errors import key_failure
 from pyhudi.spark.keys.key_generator import with_keys
@@ -41,28 +40,23 @@ def keyed_changes(job: WriteJob, instant: str) -> DataFrame:
     stored, made = F.col(STORED_KEY), F.col(RECORD_KEY)
     key = F.coalesce(stored, made)
     if job.changes.assigned.record_key and not job.spec.auto_keys:
-        message = F.concat(
-            F.lit("the record key of the stored row '"), stored, F.lit("' cannot be changed to '"), made, F.lit("'")
-        )
+        message = ("the record key of the stored row '", stored, "' cannot be changed to '", made, "'")
         same = stored.isNull() | (stored == made) | F.col(IS_DELETE)
-        key = F.when(same, key).otherwise(key_failure(message))
+        key = F.when(same, key).otherwise(key_failure(*message))
     path = F.coalesce(F.col(STORED_PATH), F.col(PARTITION_PATH))
     if job.changes.assigned.partition_path:
         path = F.when(F.col(IS_DELETE), path).otherwise(F.col(PARTITION_PATH))
-    names = [name for name in rows.columns if name not in (STORED_KEY, STORED_PATH, RECORD_KEY, PARTITION_PATH)]
-    if not job.changes.located:
-        names = [name for name in names if name not in (FILE_ID, ROW_POSITION)]
-    return rows.select(*(quoted([name]) for name in names), key.alias(RECORD_KEY), path.alias(PARTITION_PATH))
+    unused = (STORED_KEY, STORED_PATH, *(() if job.changes.located else (FILE_ID, ROW_POSITION)))
+    return rows.withColumns({RECORD_KEY: key, PARTITION_PATH: path}).drop(*unused)
 
 
 def located_changes(rows: DataFrame) -> DataFrame:
     """Tag rows whose file groups are known, and new records, which have none. Their base files are not known:
     `with_base_paths`."""
-    table_columns = [name for name in rows.columns if name not in (FILE_ID, ROW_POSITION)]
-    unknown = F.when(F.col(FILE_ID).isNotNull(), F.lit(UNKNOWN_POSITION).cast("bigint")).alias(ROW_POSITION)
-    row = F.col(ROW_POSITION) if ROW_POSITION in rows.columns else unknown
-    path = F.lit(None).cast("string").alias(BASE_PATH)
-    return rows.select(*(quoted([name]) for name in table_columns), FILE_ID, path, row)
+    added = {BASE_PATH: F.lit(None).cast("string")}
+    if ROW_POSITION not in rows.columns:
+        added[ROW_POSITION] = F.when(F.col(FILE_ID).isNotNull(), F.lit(UNKNOWN_POSITION).cast("bigint"))
+    return rows.withColumns(added)
 
 
 def with_base_paths(counts: pa.Table, slices: pa.Table, read: pa.Table | None) -> pa.Table:

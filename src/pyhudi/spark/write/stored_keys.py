@@ -29,7 +29,7 @@ def keep_stored_keys(df: DataFrame) -> DataFrame:
     """Return the columns of the frame without meta columns, and the record identity in its meta columns as
     `STORED_KEY`, `STORED_PATH`."""
     table_columns = [quoted([name]) for name in df.columns if not is_meta_column(name)]
-    return df.select(*table_columns, F.col(RECORD_KEY).alias(STORED_KEY), F.col(PARTITION_PATH).alias(STORED_PATH))
+    return df.selectExpr(*table_columns, f"{RECORD_KEY} AS {STORED_KEY}", f"{PARTITION_PATH} AS {STORED_PATH}")
 
 
 def with_stored_keys(job: WriteJob, instant: str) -> DataFrame:
@@ -43,21 +43,19 @@ def with_stored_keys(job: WriteJob, instant: str) -> DataFrame:
     rows = job.df if deletes else with_keys(job.df, job.spec, instant)
     key, path = F.col(STORED_KEY), F.col(STORED_PATH)
     if deletes:
-        missing = F.lit(f"a row to be deleted has no {RECORD_KEY}, so it was not read from the table")
+        missing = f"a row to be deleted has no {RECORD_KEY}, so it was not read from the table"
         key, path = F.coalesce(key, key_failure(missing)), F.coalesce(path, F.lit(""))
     else:
-        moved = F.concat(
-            F.lit("the record '"),
+        moved = (
+            "the record '",
             key,
-            F.lit("' was read from the partition '"),
+            "' was read from the partition '",
             path,
-            F.lit("', but its values belong to the partition '"),
+            "', but its values belong to the partition '",
             F.col(PARTITION_PATH),
-            F.lit("'; UPDATE or HudiTable.update move it, and without its meta columns it is inserted as a new record"),
+            "'; UPDATE or HudiTable.update move it, and without its meta columns it is inserted as a new record",
         )
         is_unmoved = key.isNull() | path.isNull() | (path == F.col(PARTITION_PATH))
-        path = F.when(is_unmoved, F.col(PARTITION_PATH)).otherwise(key_failure(moved))
+        path = F.when(is_unmoved, F.col(PARTITION_PATH)).otherwise(key_failure(*moved))
         key = F.coalesce(key, F.col(RECORD_KEY))
-    helpers = (STORED_KEY, STORED_PATH, RECORD_KEY, PARTITION_PATH)
-    table_columns = [quoted([name]) for name in rows.columns if name not in helpers]
-    return rows.select(*table_columns, key.alias(RECORD_KEY), path.alias(PARTITION_PATH))
+    return rows.withColumns({RECORD_KEY: key, PARTITION_PATH: path}).drop(STORED_KEY, STORED_PATH)

@@ -26,7 +26,7 @@ from pyhudi.schema.evolution.write_evolution import EvolutionOptions, keeps_text
 from pyhudi.schema.meta_columns import is_reserved, remove_meta_columns
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.schema.table_types import as_nullable, table_type, to_table_types
-from pyhudi.spark.column_names import quoted, resolve
+from pyhudi.spark.column_names import quoted, resolve, select_names
 from pyhudi.spark.keys.value_formatter import value_text
 from pyhudi.spark.spark_errors import failure
 from pyhudi.spark.spark_types import nullable_type, spark_schema, uncollated_type
@@ -46,7 +46,7 @@ def own_columns(df: DataFrame, *, may_be_none: bool = False) -> DataFrame:
     names = checked_own_columns(from_spark_json(df.schema.json()), may_be_none=may_be_none).names
     if len(names) == len(df.columns):
         return df
-    return df.select(*(quoted([name]) for name in names))
+    return select_names(df, names)
 
 
 def checked_own_columns(incoming: pa.Schema, *, may_be_none: bool = False) -> pa.Schema:

@@ -83,24 +83,20 @@ class ClauseEvaluator:
         stored = [kind for kind in kinds if kind is not ClauseKind.NOT_MATCHED]
         self._check_conditions(joined, stored)
         numbered = joined.withColumn(CLAUSE, self._clause_number(stored))
-        updated = numbered.withColumns(self._updated(numbered, stored, unassigned)).drop(*self._stored_columns.values())
+        before = {name: F.col(quoted([self.alias, name])) for name in self.target.schema.names}
+        updated = numbered.withColumns(self._updated(numbered, stored, before, unassigned)).drop(*before.values())
         if ClauseKind.NOT_MATCHED in kinds:
             if self.folded(self.alias) not in {self.folded(name) for name in self.source_columns}:
                 updated = updated.withColumn(self.alias, self._absent())
             self._check_conditions(updated, [ClauseKind.NOT_MATCHED])
             number = F.coalesce(F.col(CLAUSE), self._clause_number([ClauseKind.NOT_MATCHED]))
             updated = updated.withColumn(CLAUSE, number)
-        return updated.select(*self._columns(updated, kinds, equated))
-
-    @property
-    def _stored_columns(self) -> dict[str, Column]:
-        """Return the columns of the table in the joined rows."""
-        return {name: F.col(quoted([self.alias, name])) for name in self.target.schema.names}
+        return self._result(updated, kinds, equated)
 
     def _absent(self) -> Column:
-        """Return a row of nulls for source rows without a match, as a struct, so that its columns can be qualified."""
-        fields = self.target.schema.fields
-        return F.struct(*(F.lit(None).cast(field.dataType).alias(field.name) for field in fields))
+        """Return a null in place of the stored row of source rows without a match, as a struct, so that its columns can
+        be qualified."""
+        return F.lit(None).cast(self.target.schema)
 
     def _numbered(self, kinds: Sequence[ClauseKind]) -> list[tuple[int, Clause]]:
         return [(number, clause) for number, clause in enumerate(self.clauses) if clause.kind in kinds]
@@ -133,10 +129,11 @@ class ClauseEvaluator:
             chosen = F.when(fits, F.lit(number)).otherwise(chosen)
         return chosen
 
-    def _updated(self, joined: DataFrame, kinds: Sequence[ClauseKind], unassigned: frozenset[str]) -> dict[str, Column]:
+    def _updated(
+        self, joined: DataFrame, kinds: Sequence[ClauseKind], stored: dict[str, Column], unassigned: frozenset[str]
+    ) -> dict[str, Column]:
         """Return the values of the table's columns after the updates, null for unassigned ones, and, if rows may move,
-        those before."""
-        stored = self._stored_columns
+        those before, ``stored``."""
         values = self._assign(kinds, joined, stored | self.target.absent(unassigned))
         updated = {_NEW + name: value for name, value in values.items()}
         if self.moves:
@@ -151,23 +148,23 @@ class ClauseEvaluator:
                 values[name] = F.when(F.col(CLAUSE) == number, value).otherwise(values[name])
         return values
 
-    def _columns(self, updated: DataFrame, kinds: Sequence[ClauseKind], equated: Sequence[str]) -> list[Column]:
-        """Return the columns of the result: new values, helper columns, and, if rows may move, stored values."""
-        target, numbered = self.target, self._numbered(kinds)
-        values = {name: F.col(quoted([_NEW + name])) for name in target.schema.names}
+    def _result(self, updated: DataFrame, kinds: Sequence[ClauseKind], equated: Sequence[str]) -> DataFrame:
+        """Return the rows with new values, helper columns, and, if rows may move, stored values."""
+        numbered, new_names = self._numbered(kinds), {name: _NEW + name for name in self.target.schema.names}
+        added = {}
         if ClauseKind.NOT_MATCHED in kinds:
+            values = {name: F.col(quoted([new])) for name, new in new_names.items()}
             values = self._assign([ClauseKind.NOT_MATCHED], updated, values)
-        columns = [value.alias(name) for name, value in values.items()]
-        if self.moves:
-            columns.append(F.col(STORED))
-        kind = reduce(
+            added = {new: values[name] for name, new in new_names.items()}
+        added[KIND] = reduce(
             lambda others, pair: F.when(F.col(CLAUSE) == pair[0], F.lit(pair[1].action.value)).otherwise(others),
             numbered[1:],
             F.lit(numbered[0][1].action.value),
         )
+        columns = [f"{quoted([new])} AS {quoted([name])}" for name, new in new_names.items()]
         copies = [EQUATED + name for name in equated]
-        helpers = (F.col(quoted([name])) for name in (*target.helpers, ROW_ID, *copies, CLAUSE))
-        return [*columns, *helpers, kind.alias(KIND)]
+        helpers = [*([STORED] if self.moves else []), *self.target.helpers, ROW_ID, *copies, CLAUSE, KIND]
+        return updated.withColumns(added).selectExpr(*columns, *(quoted([name]) for name in helpers))
 
     def _values(self, clause: Clause, joined: DataFrame) -> dict[str, Column]:
         """Return the assignments of a clause, converted to the types of the table's columns."""

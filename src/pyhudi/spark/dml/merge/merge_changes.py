@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config.enums import MergeMode
 from pyhudi.errors import RecordKeyError
-from pyhudi.spark.column_names import quoted
+from pyhudi.spark.column_names import quoted, select_names
 from pyhudi.spark.dml.merge.clause_evaluation import KIND, ROW_ID, STORED, ClauseEvaluator
 from pyhudi.spark.dml.merge.merge_clauses import MergeAction
 from pyhudi.spark.dml.merge.merge_pairs import MergePairs
@@ -79,14 +79,14 @@ class MergeChanges:
         rows = _each_delete_once(pairs.rows, deleted) if repeated else pairs.rows
         assigned = ColumnAssignments(bool(target.key_columns & evaluator.assigned), evaluator.moves, pairs.unassigned)
         has_deletes = self._marks_deletes or any(clause.action is MergeAction.DELETE for clause in evaluator.clauses)
-        values = {name: F.col(quoted([name])) for name in target.schema.names}
         if evaluator.moves:
+            values = {name: F.col(quoted([name])) for name in target.schema.names}
             stored = {name: F.col(quoted([STORED, name])) for name in target.schema.names}
             # the read set of a MERGE has the partitions that were searched: it reads the whole table
             assignments = RowAssignments(values, deleted, stored, keys_assigned=assigned.record_key)
             moves = split_partition_path_updates(rows, target, assignments, cached)
             return moves.rows, RowChanges(target.locations, self._moved_and_new_records(moves), assigned, has_deletes)
-        rows = rows.select(*values.values(), *target.helpers, deleted.alias(IS_DELETE))
+        rows = select_names(rows.withColumn(IS_DELETE, deleted), [*target.schema.names, *target.helpers, IS_DELETE])
         origin = RowOrigin.QUERY if repeated else RowOrigin.CACHED
         return rows, RowChanges(target.locations, self._new_records(), assigned, has_deletes, origin)
 

@@ -100,10 +100,10 @@ class MergeSource:
     def marked(self) -> DataFrame:
         """Return the source with the helper columns of a join with the table: copies of the columns that are copied by
         name or equated, and the mark `IN_SOURCE`."""
-        copy_name = self.evaluator.copy_name
-        copies = [F.col(quoted([name])).alias(copy_name(name)) for name in self._copied()]
-        equated = [F.col(quoted([name])).alias(EQUATED + name) for name in self.equated]
-        return self.rows.select("*", *copies, *equated, F.lit(True).alias(IN_SOURCE))
+        copies = [(name, self.evaluator.copy_name(name)) for name in self._copied()]
+        copies += [(name, EQUATED + name) for name in self.equated]
+        copied = (f"{quoted([name])} AS {quoted([copy])}" for name, copy in copies)
+        return self.rows.selectExpr("*", *copied, f"true AS {IN_SOURCE}")
 
     @property
     def _sides(self) -> MergeSides:

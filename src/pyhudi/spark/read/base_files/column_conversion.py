@@ -23,15 +23,16 @@ def converted_column(
     """Return the conversion of a column of the files to that of the plan; None if they are the same."""
     if not stored:
         return sf.lit(None).cast(spark_type(field.type))
+    data_type = VARIANT if is_variant(field.type) else file_schema.field(field.name).type
+    is_converted = data_type != field.type or field.name in nested_columns(names)
+    if stored == (field.name,) and not is_converted and not is_vector(field.type):
+        return None
     column = sf.col(quoted_name(stored[0]))
     if len(stored) > 1:  # No file has two of them.
         column = sf.coalesce(*(sf.col(quoted_name(name)) for name in stored))
-    data_type = VARIANT if is_variant(field.type) else file_schema.field(field.name).type
     if is_vector(field.type):
         return vector_column(column, field)
-    if data_type != field.type or field.name in nested_columns(names):
-        return _converted(column, data_type, field, field.name, names)
-    return None if stored == (field.name,) else column
+    return _converted(column, data_type, field, field.name, names) if is_converted else column
 
 
 def _converted(column: Column, stored_type: pa.DataType, field: pa.Field, path: str, names: FileNames) -> Column:

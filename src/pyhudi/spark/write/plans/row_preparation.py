@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
 from pyhudi.config.enums import Operation
@@ -45,15 +44,15 @@ def refuse_stored_keys(count: int) -> None:
         )
 
 
-def changed_input_failure(what: Column) -> Column:
+def changed_input_failure(*what: str | Column) -> Column:
     """Return a column, castable to all types, whose evaluation fails with TransactionError, for rows of which the plan
     of the write does not know. If an executor is lost, its cached rows are computed again, and may be other ones.
 
     Args:
-        what: What the plan does not have.
+        what: What the plan does not have: texts.
     """
     text = (
         "the input gave other rows when it was read again, after an executor was lost; nothing was committed. Write a "
         "DataFrame that gives the same rows each time, such as one that was stored first. The plan does not have the "
     )
-    return failure(TransactionError, F.concat(F.lit(text), what))
+    return failure(TransactionError, text, *what)

@@ -16,7 +16,6 @@ from pyhudi.index.bucket_hash import bucket_hashes
 from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
-from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.arrow_udfs import arrow_function
 from pyhudi.spark.execution.local_relations import small_frame
 from pyhudi.spark.execution.task_placement import assign_tasks
@@ -52,12 +51,12 @@ def route_to_buckets(rows: DataFrame, job: WriteJob, bucketing: BucketIndex, sli
             F.broadcast(small_frame(rows.sparkSession, groups_with_tasks)), [PARTITION_PATH, _BUCKET], "left"
         )
         file_id, base_path = F.coalesce(F.col(_KNOWN_ID), opened_id), F.col(BASE_PATH)
-    table_columns = [name for name in rows.columns if name not in (_BUCKET, _KNOWN_ID, BASE_PATH, PLACEMENT_KEY)]
     added: dict[str, Column] = {FILE_ID: file_id, BASE_PATH: base_path, ROW_POSITION: no_position()}
     merges = job.config.table_type is not TableType.MERGE_ON_READ and groups.num_rows > 0
     if merges:
         added[PLACEMENT_KEY] = F.coalesce(F.col(PLACEMENT_KEY), F.hash(PARTITION_PATH, _BUCKET))
-    routed = rows.select(*(quoted([name]) for name in table_columns), *(c.alias(n) for n, c in added.items()))
+    unused = (_BUCKET, _KNOWN_ID, *(() if merges else (PLACEMENT_KEY,)))
+    routed = rows.withColumns(added).drop(*unused)
     return cluster_by_file_group(routed, job, tasks if merges else 0)
 
 

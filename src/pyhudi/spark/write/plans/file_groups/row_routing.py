@@ -33,6 +33,8 @@ from pyhudi.write.write_result import ChangeCounts
 _SLOTS, _UPDATE_TASK, _UPDATE_PATH = "_pyhudi_slots", "_pyhudi_update_task", "_pyhudi_update_path"
 _IDS, _PATHS, _TASKS = "_pyhudi_bucket_ids", "_pyhudi_bucket_paths", "_pyhudi_bucket_tasks"
 _NUMBERS = "_pyhudi_bucket_numbers"
+_LOOKED_UP = (_SLOTS, _UPDATE_TASK, _UPDATE_PATH, _IDS, _PATHS, _TASKS)
+"""Columns of small tables that were joined with the rows."""
 
 _TASK_ROWS = 100_000
 """Number of rows from which on another task pays off in any write."""
@@ -80,8 +82,8 @@ def route(tagged: DataFrame, workload: WorkloadProfile, max_tasks: int) -> DataF
         rows, update_columns = looked_up(rows, _update_tasks(workload.updates, groups), [PARTITION_PATH, FILE_ID])
         # a file group that is not in the plan would be created with these rows alone
         unknown = file_id.isNotNull() & update_columns[_UPDATE_TASK].isNull()
-        what = F.concat(F.lit("file group "), file_id, F.lit(", which a wrong `_hoodie_file_name` may name, too"))
-        task = F.when(unknown, changed_input_failure(what).cast("int")).otherwise(update_columns[_UPDATE_TASK])
+        refused = changed_input_failure("file group ", file_id, ", which a wrong `_hoodie_file_name` may name, too")
+        task = F.when(unknown, refused.cast("int")).otherwise(update_columns[_UPDATE_TASK])
         base_path = F.coalesce(base_path, update_columns[_UPDATE_PATH])  # not known yet of rows that were read
     if workload.insert_targets.num_rows:
         rows, insert_columns = _insert_columns(rows, workload.insert_targets, groups)
@@ -89,12 +91,8 @@ def route(tagged: DataFrame, workload: WorkloadProfile, max_tasks: int) -> DataF
         task = F.coalesce(task, insert_columns[_TASKS])
         base_path = F.when(file_id.isNull(), insert_columns[_PATHS]).otherwise(base_path)
         file_id = F.coalesce(file_id, insert_columns[_IDS])
-    routed = {FILE_ID: file_id, BASE_PATH: base_path}
-    names = [name for name in tagged.columns if name not in routed]
-    rows = rows.select(
-        *(quoted([name]) for name in names), *(c.alias(n) for n, c in routed.items()), task.alias(PLACEMENT_KEY)
-    )
-    moved = rows.repartition(tasks, PLACEMENT_KEY)
+    routed = rows.withColumns({FILE_ID: file_id, BASE_PATH: base_path, PLACEMENT_KEY: task})
+    moved = routed.drop(*_LOOKED_UP).repartition(tasks, PLACEMENT_KEY)
     return moved.sortWithinPartitions(PARTITION_PATH, FILE_ID, F.col(ROW_POSITION).asc_nulls_last())
 
 

@@ -11,7 +11,6 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config.enums import DuplicatePolicy, Operation
 from pyhudi.index.record_index import RecordIndex
-from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.execution.slice_tasks import parallelism
 from pyhudi.spark.lookup.record_index.record_index_lookup import BatchLocations
@@ -127,9 +126,8 @@ class BatchTagger:
         job = self.table.job
         if not _needs_lookup(job, changes):
             return TaggedRows(located_changes(rows))
-        table_columns = [name for name in rows.columns if name not in (FILE_ID, ROW_POSITION)]
         located = located_changes(rows.where(F.col(FILE_ID).isNotNull()))
-        added = rows.where(F.col(FILE_ID).isNull()).select(*(quoted([name]) for name in table_columns))
+        added = rows.where(F.col(FILE_ID).isNull()).drop(FILE_ID, ROW_POSITION)
         if _are_new(job, changes):
             added = self.cached.add(added)
             untagged = BatchDeduplication(job.spec, job.merging, job.global_keys).untagged(added, self.cached.add)

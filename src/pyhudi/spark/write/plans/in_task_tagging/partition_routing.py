@@ -7,7 +7,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.schema.meta_fields import PARTITION_PATH
-from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.local_relations import MAX_LITERALS, literal_lookup, small_frame
 from pyhudi.spark.execution.slice_tasks import parallelism
 from pyhudi.spark.execution.task_placement import assign_tasks
@@ -52,22 +51,19 @@ def _sorted(routed: DataFrame) -> DataFrame:
 
 def _routed(rows: DataFrame, shares: pa.Table) -> DataFrame:
     """Return the rows with their tasks and shares."""
-    table_columns = [quoted([name]) for name in rows.columns]
     if shares.num_rows == 1:
         only_share = shares.to_pylist()[0]
-        return rows.select(
-            *table_columns, *(F.lit(only_share[name]).alias(name) for name in (PARTITION_SHARE, PLACEMENT_KEY))
-        )
-    failure = changed_input_failure(F.concat(F.lit("partition "), F.col(PARTITION_PATH)))
+        return rows.withColumns({name: F.lit(only_share[name]) for name in (PARTITION_SHARE, PLACEMENT_KEY)})
+    failure = changed_input_failure("partition ", F.col(PARTITION_PATH))
     if shares.num_rows <= MAX_LITERALS:
         tasks = literal_lookup(_by_partition_path(shares), [PARTITION_PATH], _TASKS)
         tasks = F.when(tasks.isNull(), failure.cast("array<struct<share:string,task:int>>")).otherwise(tasks)
-        each = rows.select(*table_columns, F.explode(tasks).alias(_TASKS))
-        share, task = F.col(f"{_TASKS}.share"), F.col(f"{_TASKS}.task")
-        return each.select(*table_columns, share.alias(PARTITION_SHARE), task.alias(PLACEMENT_KEY))
+        each = rows.withColumn(_TASKS, F.explode(tasks))
+        own = {PARTITION_SHARE: F.col(f"{_TASKS}.share"), PLACEMENT_KEY: F.col(f"{_TASKS}.task")}
+        return each.withColumns(own).drop(_TASKS)
     partition_tasks = F.broadcast(small_frame(rows.sparkSession, shares))
-    task = F.coalesce(F.col(PLACEMENT_KEY), failure.cast("int")).alias(PLACEMENT_KEY)
-    return rows.join(partition_tasks, PARTITION_PATH, "left").select(*table_columns, PARTITION_SHARE, task)
+    task = F.coalesce(F.col(PLACEMENT_KEY), failure.cast("int"))
+    return rows.join(partition_tasks, PARTITION_PATH, "left").withColumn(PLACEMENT_KEY, task)
 
 
 def _by_partition_path(shares: pa.Table) -> pa.Table:
