@@ -51,6 +51,7 @@ _INCREMENTAL = (
     f"change data also {options.INCREMENTAL_FORMAT.key}=cdc, and a stream {options.STREAMING_START_OFFSET.key}"
 )
 _REFERENCES = f"Hudi tables have no branches and tags: {options.AS_OF_INSTANT.key} is the instant of a commit"
+_REPEATED = "a repeated upsert leaves the rows as they are, and the sink of a stream skips batches that it has written"
 _OF_OTHER_FORMATS = {
     "versionasof": _TIME_TRAVEL,
     "timestampasof": _TIME_TRAVEL,
@@ -62,6 +63,7 @@ _OF_OTHER_FORMATS = {
     **dict.fromkeys(("branch", "tag"), _REFERENCES),
     "replacewhere": f"use writeTo(table).overwrite(condition) with the name of the table, or {_PARTITIONS}",
     "overwrite-mode": _PARTITIONS,
+    **dict.fromkeys(("txnappid", "txnversion"), _REPEATED),
 }
 """Options of Delta and Iceberg that decide which rows are read or replaced, in lower case, with what to use instead."""
 

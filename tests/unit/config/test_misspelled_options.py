@@ -88,6 +88,7 @@ def test_before_a_table_is_made(tmp_path) -> None:
         ("startingVersion", 1, "begin.instanttime"),
         ("start-snapshot-id", 1, "begin.instanttime"),
         ("branch", "audit", "as.of.instant"),
+        ("txnAppId", "nightly", "a repeated upsert"),
     ],
 )
 def test_options_of_other_formats_that_choose_rows(key: str, value: object, cure: str) -> None:
