@@ -93,11 +93,10 @@ def prepare_write(
     if spec is None:
         spec = KeySpec.from_config(config, opts) if pinned is None else key_spec(pinned, opts)
     spec = spec.at(storage)
-    has_keys = changes is not None and changes.keeps_keys
     by_key = stored_keys and operation is Operation.DELETE  # needs no other column
     by_path = operation is Operation.DELETE_PARTITION and bool(opts.get_typed(options.PARTITIONS_TO_DELETE))
     rows = own_columns(df, may_be_none=by_key or by_path)
-    _check_columns(rows, spec, target, operation, keyed=not (by_key or by_path or has_keys))
+    _check_columns(rows, spec, target, operation, keyed=not (by_key or by_path or keeps_keys))
     check_time_zones(df.sparkSession, spec)
     table = None if pinned is None else resolve_table_schema(pinned)
     if table is not None and operation is Operation.DELETE:
