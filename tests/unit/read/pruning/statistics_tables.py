@@ -51,11 +51,18 @@ def leaf(rows: pa.Table, column: str) -> pa.Array:
 
 
 def bounds(values: pa.Array) -> tuple[Any, Any, int]:
-    """As the original's Parquet files have them: none at all where something is not a number, or where texts are longer
-    than 4 KB together, which it then counts as nulls."""
-    values_list = values.to_pylist()
-    if any(isinstance(v, float) and math.isnan(v) for v in values_list):
-        return None, None, 0
+    """As the original merges those of two row groups: both are 0.0 where something is not a number; texts that are
+    longer than 4 KB together have none, and count as nulls."""
+    half = len(values) // 2
+    groups = [_of_row_group(part) for part in (values.slice(0, half), values.slice(half)) if len(part)]
+    lows, highs = ([end for end in ends if end is not None] for ends in list(zip(*groups, strict=True))[:2])
+    nulls = sum(group[2] for group in groups)
+    return (min(lows), max(highs), nulls) if lows else (None, None, nulls)
+
+
+def _of_row_group(values: pa.Array) -> tuple[Any, Any, int]:
+    if any(isinstance(v, float) and math.isnan(v) for v in values.to_pylist()):
+        return 0.0, 0.0, values.null_count
     ends = pc.min_max(values)
     if pa.types.is_string(values.type) and sum(len(end.as_py() or "") for end in ends.values()) > _MAX_STATISTICS:
         return None, None, len(values)

@@ -122,6 +122,16 @@ def test_files_without_statistics_in_partitions_with_some(nulls: int, tmp_path: 
     assert plan(table, [("d", ">", 3.0)]).tasks["file_id"].to_pylist() == ["f0-0", "f1-0"]
 
 
+def test_bounds_that_leave_out_row_groups(tmp_path: Path):
+    """Of Apache Hudi: row groups of long texts count as nulls, and those with NaN have the bounds 0.0."""
+    rows = [simple(0, s="z" * 9000, d=5.0), simple(1, s="b", d=NAN)]
+    change = {("f0-0", "s"): ("b", "b", 2, 1), ("f0-0", "d"): (0.0, 0.0, 2, 0)}
+    table = build(tmp_path / "t", {("a", "f0-0"): rows}, change=change)
+    assert ids(table, [("s", "=", "z" * 9000)]) == ids(table, [("s", ">", "c")]) == {"k0"}
+    assert ids(table, [("d", "=", 5.0)]) == {"k0"}
+    assert plan(table, [("d", "=", None)]).tasks.num_rows == 0
+
+
 def test_statistics_of_partitions_that_were_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A writer that keeps up the list of files alone, as a delta commit of the metadata table tells."""
     table = build(tmp_path / "t", {("a", "f0-0"): [simple(0, i=1)]}, partition_stats=True)

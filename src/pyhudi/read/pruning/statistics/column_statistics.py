@@ -200,9 +200,11 @@ def _bounds(stats: pa.StructArray, data_type: pa.DataType, *, counts_rows: bool)
     empty = has_statistics & low_known & high_known & ~numpy_mask(minimum.is_valid()) & ~numpy_mask(maximum.is_valid())
     # No bounds and not only nulls: a file without statistics.
     only_nulls = empty & counted & numpy_mask(pc.equal(rows, nulls))
-    if counts_rows and _may_lack_statistics(data_type):
-        only_nulls = np.zeros(len(stats), np.bool_)
     no_nulls = bounded & counted & numpy_mask(pc.equal(nulls, 0))
+    if counts_rows:
+        if _may_lack_statistics(data_type):
+            only_nulls = np.zeros(len(stats), np.bool_)
+        bounded &= ~_may_be_of_some_row_groups(minimum, maximum, nulls)
     mask = pa.array(bounded)
     none = pa.scalar(None, data_type)
     return Bounds(pc.if_else(mask, minimum, none), pc.if_else(mask, maximum, none), only_nulls, no_nulls)
@@ -212,6 +214,17 @@ def _may_lack_statistics(data_type: pa.DataType) -> bool:
     """Return whether a base file may have no statistics of a column of this type, although it has values: of texts and
     binary values that are longer than 4 KB together, and of 96-bit timestamps. Apache Hudi counts them as nulls."""
     return bool(pa.types.is_string(data_type) or pa.types.is_binary(data_type) or pa.types.is_timestamp(data_type))
+
+
+def _may_be_of_some_row_groups(minimum: pa.Array, maximum: pa.Array, nulls: pa.Array) -> Mask:
+    """Return a mask of the bounds that may leave out row groups without statistics, as Apache Hudi merges those of all
+    row groups: it takes 0.0 for both bounds of one with NaN, and counts long texts as nulls."""
+    if pa.types.is_floating(minimum.type):
+        zero = pa.scalar(0, minimum.type)
+        return numpy_mask(pc.less_equal(minimum, zero)) & numpy_mask(pc.greater_equal(maximum, zero))
+    if pa.types.is_string(minimum.type) or pa.types.is_binary(minimum.type):
+        return ~numpy_mask(pc.equal(nulls, 0))
+    return np.zeros(len(minimum), np.bool_)
 
 
 def _by_text(values: pa.DoubleArray) -> pa.DoubleArray:
