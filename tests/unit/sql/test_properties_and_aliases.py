@@ -79,7 +79,18 @@ def test_misspelt_properties_are_refused(key, meant):
 
 
 def test_other_properties_may_have_any_name():
-    names = ("PRIMARYKEY", "precombinefield", "TYPE", "comment", "owner", "key", "types", "delta.minReaderVersion")
+    names = (
+        "PRIMARYKEY",
+        "precombinefield",
+        "TYPE",
+        "comment",
+        "owner",
+        "key",
+        "types",
+        "delta.minReaderVersion",
+        "tag",
+        "branch",
+    )
     refuse_misspelled_properties(dict.fromkeys(names, "x"))
 
 
