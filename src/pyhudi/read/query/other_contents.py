@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from pyhudi.errors import StorageError
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.concurrent_reads import concurrent_map
+from pyhudi.storage.local_storage import LocalStorage
 from pyhudi.storage.table_paths import META_FOLDER
 from pyhudi.table.config.properties_file import PATH
 
@@ -49,7 +50,10 @@ def _file(path: str, options: Mapping[str, str] | None) -> str:
     parent, slash, name = path.rstrip("/").rpartition("/")
     if parent.endswith(("/", ":")) or not name or (slash and not parent):
         return ""
-    is_file = open_storage(parent or ".", options).stat(name) is not None
+    storage = open_storage(parent or ".", options)
+    found = storage.stat(name)
+    # In an object store, an empty object may be Hadoop's mark of a folder.
+    is_file = found is not None and (found.size > 0 or isinstance(storage, LocalStorage))
     return "it is a file; a table is given by its root folder" if is_file else ""
 
 

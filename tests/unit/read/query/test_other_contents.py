@@ -9,6 +9,7 @@ import pytest
 from pyhudi import HudiTable
 from pyhudi.errors import NotAHudiTableError, TableExistsError
 from pyhudi.read.query.table_location import locate_table
+from pyhudi.storage import open_storage
 
 
 def _delta(root: Path) -> None:
@@ -62,6 +63,16 @@ def test_a_file(path: str, tmp_path: Path):
         HudiTable.for_path(path.format(tmp_path))
     with pytest.raises(TableExistsError, match=r"cannot create a table at .*: it is a file"):
         HudiTable.create(path.format(tmp_path), {"hoodie.table.name": "rides"})
+
+
+def test_objects_where_a_table_is_to_be():
+    """Hadoop marks a folder of an Azure container by an empty object of its name."""
+    storage = open_storage("memory://marks")
+    storage.write("folder", b"")
+    HudiTable.create("memory://marks/folder", {"hoodie.table.name": "t"})
+    storage.write("rides.csv", b"id")
+    with pytest.raises(TableExistsError, match="it is a file"):
+        HudiTable.create("memory://marks/rides.csv", {"hoodie.table.name": "t"})
 
 
 def test_a_file_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
