@@ -69,7 +69,8 @@ _OF_OTHER_FORMATS = {
 
 
 def refuse_misspelled(user_options: Mapping[str, object]) -> None:
-    """Raise an error as `refuse_misspelled_keys` and `refuse_other_formats`.
+    """Raise an error for unknown keys that resemble an option of `_DECIDING`, for short names of SQL, and as
+    `refuse_other_formats`.
 
     Args:
         user_options: Options as the user passed them.
@@ -78,18 +79,6 @@ def refuse_misspelled(user_options: Mapping[str, object]) -> None:
         ConfigError: There is such a key.
     """
     refuse_other_formats(user_options)
-    refuse_misspelled_keys(user_options)
-
-
-def refuse_misspelled_keys(user_options: Mapping[str, object]) -> None:
-    """Raise an error for unknown keys that resemble an option of `_DECIDING`, and for short names of SQL.
-
-    Args:
-        user_options: Options, or properties of a table, as the user passed them.
-
-    Raises:
-        ConfigError: There is such a key.
-    """
     for key in user_options:
         if not isinstance(key, str) or is_declared(key):
             continue

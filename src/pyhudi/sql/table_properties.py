@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pyhudi.config import options
 from pyhudi.config.enums import TableType
-from pyhudi.config.misspelled_options import refuse_misspelled_keys
+from pyhudi.config.misspelled_options import refuse_misspelled
 from pyhudi.config.option_registry import canonical
 from pyhudi.config.sql_property_aliases import option_of_short_name, suggest_short_name
 from pyhudi.errors import ConfigError, InvalidOptionError
@@ -23,6 +23,8 @@ _TYPE = "type"
 _OURS = ("hoodie.", "pyhudi.")
 MARK = "pyhudi.catalog."
 """Prefix of the catalog's own properties."""
+_USUAL_NAMES = frozenset({"branch", "tag"})
+"""Names of properties that are options of Iceberg, too."""
 
 
 def table_options(properties: Mapping[str, str]) -> dict[str, str]:
@@ -63,7 +65,13 @@ def refuse_misspelled_properties(properties: Mapping[str, str]) -> None:
         suggestion = suggest_short_name(key)
         if suggestion is not None:
             raise ConfigError(f"unknown table property {key!r}; did you mean {suggestion!r}?")
-    refuse_misspelled_keys({key: value for key, value in properties.items() if option_of_short_name(key) is None})
+    refuse_misspelled(
+        {
+            key: value
+            for key, value in properties.items()
+            if option_of_short_name(key) is None and key.lower() not in _USUAL_NAMES
+        }
+    )
 
 
 def with_columns(properties: Mapping[str, str], table_column: Callable[[str], str]) -> dict[str, str]:

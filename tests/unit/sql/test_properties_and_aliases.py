@@ -94,6 +94,12 @@ def test_other_properties_may_have_any_name():
     refuse_misspelled_properties(dict.fromkeys(names, "x"))
 
 
+def test_options_of_other_formats_are_no_properties():
+    """They are those of a write that creates a table, too."""
+    with pytest.raises(ConfigError, match="insert_overwrite"):
+        refuse_misspelled_properties({"partitionOverwriteMode": "dynamic"})
+
+
 def test_properties_are_shown():
     given = {"primaryKey": "id", MARK + "location": "/p"}
     shown = shown_properties(given, TableType.MERGE_ON_READ, "/p")

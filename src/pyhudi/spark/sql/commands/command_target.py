@@ -10,6 +10,7 @@ from pyspark.sql.types import StructType
 
 from pyhudi.config import Options
 from pyhudi.config.case_insensitive_options import with_options
+from pyhudi.config.misspelled_options import refuse_other_formats
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.sql.catalog import CatalogTable
@@ -36,6 +37,7 @@ def with_write_options(table: CatalogTable, options: Mapping[str, str] | None) -
         ConfigError: An option is misspelt or belongs to another format, and ignoring it would change the write.
     """
     added = {key: value for key, value in (options or {}).items() if key != "path"}
+    refuse_other_formats(added)
     refuse_misspelled_properties(added)
     chosen = table_options(added)
     Options.parse(chosen)  # warns of unknown ones
