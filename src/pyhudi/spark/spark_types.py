@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
-from pyspark.sql import types
+from pyspark.sql import Column, types
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
 from pyhudi.schema.converters.spark_json import to_spark_json
@@ -24,6 +25,14 @@ def spark_schema(schema: pa.Schema) -> StructType:
 def spark_type(data_type: pa.DataType) -> DataType:
     """Return the type that Spark uses for values of this type."""
     return spark_schema(pa.schema([("value", data_type)])).fields[0].dataType
+
+
+def null_columns(fields: Iterable[StructField]) -> dict[str, Column]:
+    """Return a null of the type of each of these columns, by name. Columns of one type share one expression:
+    each cast takes PySpark several calls to the JVM, one of which looks up the session."""
+    kinds = {field.name: field.dataType for field in fields}
+    nulls = {kind: F.lit(None).cast(kind) for kind in set(kinds.values())}
+    return {name: nulls[kind] for name, kind in kinds.items()}
 
 
 def resolve_spark_path(name: str, schema: StructType) -> list[str] | None:

@@ -32,7 +32,7 @@ from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.read.pruning.overridden_functions import overridden_in_filter
 from pyhudi.spark.read.spark_scan import SparkScan
 from pyhudi.spark.session import check_not_stopped
-from pyhudi.spark.spark_types import spark_schema
+from pyhudi.spark.spark_types import null_columns, spark_schema
 from pyhudi.spark.write.dml_commit import RowLocations
 from pyhudi.spark.write.write_preparation import key_spec
 from pyhudi.table.config.merge_settings import MergeSettings
@@ -224,7 +224,7 @@ class TargetTable(TargetSnapshot):
 
     def absent(self, columns: Collection[str]) -> dict[str, Column]:
         """Return a null of the right type for each of these columns."""
-        return {name: F.lit(None).cast(self.schema[name].dataType) for name in columns}
+        return null_columns(field for field in self.schema.fields if field.name in columns)
 
     @property
     def deletion_columns(self) -> list[str]:

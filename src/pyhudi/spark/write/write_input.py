@@ -29,7 +29,7 @@ from pyhudi.schema.table_types import as_nullable, table_type, to_table_types
 from pyhudi.spark.column_names import quoted, resolve, select_names
 from pyhudi.spark.keys.value_formatter import value_text
 from pyhudi.spark.spark_errors import failure
-from pyhudi.spark.spark_types import nullable_type, spark_schema, uncollated_type
+from pyhudi.spark.spark_types import null_columns, nullable_type, spark_schema, uncollated_type
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.write.write_checks import check_dropped_partition_columns, check_storable
 from pyhudi.write.write_operations import DELETING
@@ -167,7 +167,7 @@ def whole_rows(df: DataFrame, schema: pa.Schema) -> DataFrame:
     rows = as_in_table(df, schema.names, schema)
     kinds = {field.name: (field.dataType, nullable_type(field.dataType)) for field in rows.schema.fields}
     cast = {name: F.col(quoted([name])).cast(wide) for name, (kind, wide) in kinds.items() if kind != wide}
-    return rows.withColumns(cast | {field.name: F.lit(None).cast(field.dataType) for field in missing})
+    return rows.withColumns(cast | null_columns(missing))
 
 
 def _is_promoted(incoming_type: DataType, stored_type: DataType) -> bool:

@@ -21,6 +21,7 @@ from pyhudi.spark.dml.assignments.column_assignments import (
 from pyhudi.spark.dml.assignments.row_expressions import row_expression_types
 from pyhudi.spark.dml.merge.merge_clauses import Clause, MergeAction
 from pyhudi.spark.dml.target_table import TargetTable
+from pyhudi.spark.spark_types import null_columns
 from pyhudi.sql.statements import ClauseKind
 
 ROW_ID = "_pyhudi_row_id"
@@ -177,8 +178,8 @@ class ClauseEvaluator:
         values = assigned_values(self._assignments(clause), target.schema, self.alias)
         values = convert_values(joined, values, target.schema)
         if clause.action is MergeAction.INSERT:
-            kinds = {field.name: field.dataType for field in target.schema.fields}
-            return {name: values.get(name, F.lit(None).cast(kinds[name])) for name in target.schema.names}
+            values |= null_columns(field for field in target.schema.fields if field.name not in values)
+            return {name: values[name] for name in target.schema.names}
         return values
 
     def _assignments(self, clause: Clause) -> dict[AssignedPath, object]:

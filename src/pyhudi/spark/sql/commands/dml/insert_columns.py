@@ -16,6 +16,7 @@ from pyhudi.spark.dml.assignments.assignable_types import has_same_names, rename
 from pyhudi.spark.dml.assignments.column_assignments import column_of
 from pyhudi.spark.dml.assignments.store_assignment import StoreRules, stored_as
 from pyhudi.spark.session_settings import is_case_sensitive
+from pyhudi.spark.spark_types import null_columns
 from pyhudi.spark.sql.commands.static_partitions import StaticValues
 
 
@@ -66,8 +67,7 @@ class InsertColumns:
             values[name] = stored_as(value, data_type, schema[name].dataType, name, rules)
         if static_values is not None:
             values |= {name: static_values.column(name, text, schema[name].dataType) for name, text in static.items()}
-        for one in schema.fields:
-            values.setdefault(one.name, F.lit(None).cast(one.dataType))
+        values |= null_columns(field for field in schema.fields if field.name not in values)
         return numbered.select(*(values[name].alias(name) for name in schema.names))
 
     def _target_columns(self, rows: DataFrame, schema: StructType, static: Collection[str]) -> tuple[list[str], bool]:
