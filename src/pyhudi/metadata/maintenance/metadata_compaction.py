@@ -115,8 +115,8 @@ def schedule_compaction(table: LockedTable) -> MetadataCompactionJob | None:
     job = MetadataCompactionJob(
         storage, config.version, instant, metadata_block_view(active.timeline, config.version), slices
     )
-    if config.version >= 8:  # While the lock is held, no other process can be compacting.
-        storage.delete_tree(HEARTBEATS)  # Of killed processes whose plans Apache Hudi has executed.
+    if config.version >= 8:  # Before, the lock of the table is held until the compaction is completed.
+        storage.delete_tree(HEARTBEATS)  # No plan is pending: those of killed processes whose plans others executed.
         heartbeat_of(job, table.opts).refresh()  # The thread starts with the work.
     _begin(active, job)
     return job

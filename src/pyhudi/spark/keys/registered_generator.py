@@ -15,7 +15,7 @@ from pyhudi.errors import ConfigError, SchemaMismatchError
 from pyhudi.keygen.custom_key_generator import registered_generator
 from pyhudi.keygen.key_spec import DEFAULT_PARTITION, KeySpec
 from pyhudi.schema.name_resolution import top_column
-from pyhudi.spark.column_names import quoted_name, resolve
+from pyhudi.spark.column_names import resolve, select_names
 from pyhudi.spark.keys.key_errors import key_failure
 
 
@@ -67,7 +67,7 @@ def check_registered_generator(df: DataFrame, spec: KeySpec) -> None:
 def _check_expression(df: DataFrame, expression: Column, fields: Iterable[str], method: str, option: str) -> None:
     declared = dict.fromkeys(top_column(name, df.columns) for name in fields)
     try:
-        data_type = df.select(*map(quoted_name, declared)).select(expression.alias("text")).schema["text"].dataType
+        data_type = select_names(df, declared).select(expression.alias("text")).schema["text"].dataType
     except PicklingError as e:  # in Spark Connect
         raise _not_picklable(method, e) from e
     except AnalysisException as e:

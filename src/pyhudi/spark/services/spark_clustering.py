@@ -29,7 +29,7 @@ from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.services.clustering.clustering_groups import ClusteringGroup
 from pyhudi.services.clustering.clustering_job import ClusteringJob, ClusteringTaskContext
 from pyhudi.services.clustering.clustering_runner import PROGRESS
-from pyhudi.spark.column_names import quoted, quoted_name
+from pyhudi.spark.column_names import quoted, select_names
 from pyhudi.spark.execution.local_relations import union
 from pyhudi.spark.execution.python_workers import this_task
 from pyhudi.spark.execution.row_tasks import Batches, map_in_arrow
@@ -142,7 +142,7 @@ def _in_order(spark: SparkSession, job: ClusteringJob, groups: Sequence[int]) ->
         )
         plan = replace(scan, tasks=scan.tasks.filter(in_groups(scan.tasks, names)))
         rows = dataframe(SparkScan(spark, job.table, plan, opts))
-        rows = rows.select(*map(quoted_name, job.task_context.read_context.columns)).withColumn(
+        rows = select_names(rows, job.task_context.read_context.columns).withColumn(
             PARTITION_PATH, sf.lit(group.partition)
         )
         keys = [sf.col(_path(rows, name)).asc_nulls_last() for name in order.columns]

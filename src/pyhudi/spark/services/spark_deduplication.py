@@ -21,7 +21,7 @@ from pyhudi.read.schema.table_columns import stored_columns
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.table_types import as_nullable
 from pyhudi.services.repair.duplicate_keys import DedupeType, Deduplication, refuse_planned
-from pyhudi.spark.column_names import quoted_name
+from pyhudi.spark.column_names import select_names
 from pyhudi.spark.execution.write_stages import WriteTask, run_write_tasks
 from pyhudi.spark.indexes.dependent_indexes import update_dependent_indexes
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
@@ -147,7 +147,7 @@ def _replace(
     column_version = column_names(table, as_nullable(stored))
     context = replace(context, logs=None).with_column_names(column_version)
     names = [*copied_columns(context), FILE_ID, COPY_ORDER]
-    rows = deduplicated_rows(spark, table, opts, duplicates).select(*map(quoted_name, names))
+    rows = select_names(deduplicated_rows(spark, table, opts, duplicates), names)
     tasks = min(duplicates.groups.num_rows, _MAX_TASKS)
     rows = rows.repartition(tasks, FILE_ID).sortWithinPartitions(FILE_ID, COPY_ORDER)
     with task_errors():

@@ -15,7 +15,7 @@ from pyhudi.read.query.table_location import refuse_nested_table
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.table_types import as_nullable, to_table_types
-from pyhudi.spark.column_names import quoted
+from pyhudi.spark.column_names import quoted, select_names
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.session import spark_sql
 from pyhudi.spark.sql.catalog import (
@@ -166,7 +166,7 @@ def create_new(
         refuse_files(storage)
     TableMetaClient.create(storage, config, opts)
     if rows is not None:
-        table_rows = rows.select(*(quoted([field.name]) for field in schema.fields))
+        table_rows = select_names(rows, schema.names)
         try:
             write(table_rows, table.location, {options.OPERATION.key: "bulk_insert", **creation_options}, "append")
         except BaseException:
@@ -194,5 +194,5 @@ def replace_table(spark: SparkSession, old: CatalogTable, rows: DataFrame, state
     definition = checked_definition(spark, table, statement, without_meta_columns(rows.schema))
     table, schema = definition.table, definition.schema
     write_opts = {**definition.creation_options, options.OPERATION.key: "bulk_insert"}
-    write(rows.select(*(quoted([f.name]) for f in schema.fields)), table.location, write_opts, "overwrite")
+    write(select_names(rows, schema.names), table.location, write_opts, "overwrite")
     register(spark, table, SqlTable.from_catalog(spark, table).load_sql_schema(), statement.comment, replace=True)

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import options
 from pyhudi.schema.meta_columns import is_meta_column
-from pyhudi.spark.column_names import quoted
+from pyhudi.spark.column_names import select_names
 from pyhudi.spark.read.load_table import load_table
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.spark.sql.writes_by_name import TableSpec, save_as_table
@@ -26,7 +26,7 @@ def copy_to_table(spark: SparkSession, arguments: Arguments) -> Rows:
     chosen = arguments.texts("columns") or [name for name in rows.columns if not is_meta_column(name)]
     properties = registered_properties(config.record_keys, config.ordering_fields, config.table_type)
     save_as_table(
-        rows.select(*(quoted([name]) for name in chosen)),
+        select_names(rows, chosen),
         str(arguments.text("new_table")),
         TableSpec(fields, table_options(properties)),
         is_hudi=True,
