@@ -61,7 +61,11 @@ def quoted_name(name: str) -> str:
 
 def select_names(frame: DataFrame, names: Iterable[str]) -> DataFrame:
     """Select top-level columns by name. In PySpark, ``select`` makes a Column of each name by several calls to the JVM,
-    which takes half a millisecond of the processor; SQL text takes a quarter of that."""
+    which takes half a millisecond of the processor; SQL text takes a quarter of that.
+
+    For columns of tables, whose names are words. In SQL text, others may be patterns, by the session's setting
+    ``spark.sql.parser.quotedRegexColumnNames``.
+    """
     return frame.selectExpr(*map(quoted_name, names))
 
 
