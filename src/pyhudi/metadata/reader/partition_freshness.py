@@ -32,8 +32,8 @@ def statistics_are_current(table: MetadataTable, partition: str) -> str | None:
     writes = {i.requested for i in table.timeline.data_timeline.completed() if i.action in WRITE_ACTIONS}
     done = [i for i in table.timeline.effective.completed() if i.action == Action.DELTA_COMMIT]
     # Base files belong to compactions, which are not delta commits, and to its initialization from all existing data.
-    built = [i.order_time for i in done if i.requested in bases or (is_initial_instant(i) and i.requested in named)]
-    since = max(built, default="")
+    initial = [i.order_time for i in done if is_initial_instant(i) and i.requested in named]
+    since = max([*initial, *(i.order_time for i in done if i.requested in bases)], default="")
     instants = [
         i
         for i in done
@@ -41,6 +41,8 @@ def statistics_are_current(table: MetadataTable, partition: str) -> str | None:
     ]
     instants.sort(key=lambda i: i.order_time, reverse=True)
     try:
+        if initial and (undone := _undone_since(table, max(initial))):
+            return f"it was built from files of {undone}, which was rolled back later"
         updated = concurrent_map(lambda instant: _touched(table, instant), instants)
     except HudiError as error:
         return str(error)
@@ -50,6 +52,18 @@ def statistics_are_current(table: MetadataTable, partition: str) -> str | None:
             return None
         if instant.requested in writes and FILES in touched and partition not in touched:
             return f"{instant.requested} has added files, but has not updated it"
+    return None
+
+
+def _undone_since(table: MetadataTable, built: str) -> str | None:
+    """Return a write that was rolled back after ``built``, and began before it. Such a write of Apache Hudi may have
+    completed before: `rollback_to_instant` builds statistics that are missing from the files that it then deletes."""
+    active = table.timeline.active
+    for rollback in active.timeline.of_actions(Action.ROLLBACK).completed():
+        if rollback.order_time > built:
+            undone = [instant for instant in active.completed_record(rollback)["commitsRollback"] if instant < built]
+            if undone:
+                return str(undone[0])
     return None
 
 

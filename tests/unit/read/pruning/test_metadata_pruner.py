@@ -21,8 +21,9 @@ from pyhudi.read.pruning.pruner_protocol import Indexes, Predicate, Pruning
 from pyhudi.read.pruning.statistics import partition_files_pruning
 from pyhudi.read.pruning.statistics.column_statistics import is_ordered_type
 from pyhudi.table.view.file_listing import list_files
+from pyhudi.timeline.plans.rollback_plan import RollbackMetadata
 from tests.golden.expected import unpack
-from tests.metadata_tables import file_lists
+from tests.metadata_tables import FOLDER, file_lists
 from tests.properties import examples
 from tests.tables import HandMadeTable, at
 from tests.unit.read.pruning.statistics_tables import NAN, OFF, SCHEMA, build, conditions, ids, plan, row, simple
@@ -132,6 +133,17 @@ def test_bounds_that_leave_out_row_groups(tmp_path: Path):
     assert plan(table, [("d", "=", None)]).tasks.num_rows == 0
 
 
+def test_statistics_of_partitions_built_from_files_that_were_rolled_back(tmp_path: Path):
+    """By Apache Hudi 1.2.0, whose `rollback_to_instant` builds them from the files that it deletes then."""
+    files = {("a", "f0-0"): [simple(0, i=1)], ("b", "f1-0"): [simple(1, i=5)]}
+    table = build(tmp_path / "t", files, change={("f0-0", "i"): (90, 99, 1, 0)}, without=[("f0-0", "i")])
+    assert ids(table, [("i", "=", 1)]) == set()
+    record = RollbackMetadata(at(10), 1, at(2), "deltacommit", {}).encode()
+    table.storage.write(f"{FOLDER}/.hoodie/timeline/{at(10)}_{at(11)}.rollback", record)
+    assert ids(table, [("i", "=", 1)]) == {"k0"}
+    assert f"built from files of {at(2)}, which was rolled back later" in plan(table, [("i", "=", 1)]).skipped[0]
+
+
 def test_statistics_of_partitions_that_were_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A writer that keeps up the list of files alone, as a delta commit of the metadata table tells."""
     table = build(tmp_path / "t", {("a", "f0-0"): [simple(0, i=1)]}, partition_stats=True)
@@ -148,7 +160,6 @@ def test_statistics_of_partitions_that_were_left_behind(tmp_path: Path, monkeypa
     table.write(20, {("a", "f1-0"): [simple(1, i=50)]})
     from pyhudi.format.file_names import log_file_name
     from pyhudi.format.log import BlockType, Header
-    from tests.metadata_tables import FOLDER
     from tests.unit.format.log.samples import block
 
     listed, _ = list_files(table.storage, ["a"])
