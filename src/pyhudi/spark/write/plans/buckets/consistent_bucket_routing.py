@@ -18,11 +18,17 @@ from pyhudi.arrow.arrays import contiguous
 from pyhudi.config.options import INITIAL_BUCKETS
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.index.bucket_index import BucketIndex
-from pyhudi.index.consistent_hashing import HashingMetadata, consistent_hashes, partitions_with_buckets
+from pyhudi.index.consistent_hashing import (
+    FIRST_INSTANT,
+    FOLDER,
+    HashingMetadata,
+    consistent_hashes,
+    partitions_with_buckets,
+)
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.row_serialization import pack_rows
 from pyhudi.spark.execution.row_tasks import Batches, map_in_arrow
-from pyhudi.storage import Storage
+from pyhudi.storage import Storage, join_path
 from pyhudi.table.view.file_group_keys import group_keys, in_groups
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID
 
@@ -31,6 +37,16 @@ from pyhudi.write.location_columns import BASE_PATH, FILE_ID
 def _first_buckets(partition: str, buckets: int) -> HashingMetadata:
     """Return the initial buckets of a partition, which a task needs for each of its batches."""
     return HashingMetadata.first(partition, buckets)
+
+
+def _other_cause(partition: str, stored_buckets: Mapping[str, HashingMetadata]) -> str:
+    stored = stored_buckets.get(partition)
+    if stored is None:
+        return f"another {INITIAL_BUCKETS.key}"
+    if stored.instant == FIRST_INSTANT:
+        return "its buckets are being resized"
+    files = join_path(FOLDER, partition, f"{stored.instant}.*")
+    return f"a restore by Apache Hudi has undone the resize {stored.instant} and left its buckets: delete {files} then"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +79,9 @@ class ConsistentBucketLocations:
         unknown_groups = slices.filter(pc.invert(in_groups(slices, groups)))
         if unknown_groups.num_rows:
             partition, file_id = unknown_groups["partition"][0].as_py(), unknown_groups["file_id"][0].as_py()
-            cause = f"another {INITIAL_BUCKETS.key}" if partition in without else "its buckets are being resized"
             raise UnsupportedTableError(
                 f"file group {file_id!r} of partition {partition!r} belongs to no bucket of consistent hashing: "
-                f"the table was written with another index, or {cause}"
+                f"the table was written with another index, or {_other_cause(partition, stored_buckets)}"
             )
         paths = contiguous(slices["base_path"]).take(pc.index_in(group_keys(groups), value_set=group_keys(slices)))
         first_rows = dict(zip(buckets, (np.cumsum(counts) - counts).tolist(), strict=True))
