@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from pyhudi.config import Options, options
+from pyhudi.config import Options, options, property_keys
 from pyhudi.config.enums import (
     BucketIndexEngine,
     ConcurrencyMode,
@@ -98,6 +98,14 @@ def check_writable(
             f"{options.INDEX_TYPE.key}=BUCKET: base files without keys (hoodie.populate.meta.fields=false) cannot "
             "be merged with rows that are identified by key; create the table as MERGE_ON_READ, or with meta "
             "fields"
+        )
+    if config.keys_are_of_writer and not located and operation is not Operation.DELETE_PARTITION:
+        raise UnsupportedTableError(
+            f"table {config.name!r} does not record how keys and partition paths are made of columns (its writer "
+            "passed them, as with Apache Hudi's Java client), so new rows cannot be written; set "
+            f"{property_keys.RECORDKEY_FIELDS}, {property_keys.PARTITION_FIELDS} and "
+            f"{property_keys.KEY_GENERATOR_TYPE} in its hoodie.properties. UPDATE, DELETE and table services work "
+            "without them"
         )
     if not config.record_keys and not located and operation.changes_records:
         raise ConfigError(

@@ -107,3 +107,16 @@ def test_parsers_of_dates_in_java(table: dict[str, str], key: str) -> None:
         check_writable(stored, stored.merging, Operation.INSERT, Options.parse({}))
     check(Operation.UPSERT, more_for_table=table, **{key: "org.apache.hudi.keygen.parser.HoodieDateTimeParser"})
     check(Operation.UPSERT, **{key: "org.example.Mine"})  # no dates
+
+
+def test_tables_whose_writer_passed_the_keys() -> None:
+    """Apache Hudi's Java client records no columns of keys; generated keys would duplicate the records."""
+    table = {"hoodie.table.name": "t", "hoodie.table.type": "COPY_ON_WRITE", "hoodie.table.version": "9"}
+    config = TableConfig(table)
+    for operation in (Operation.INSERT, Operation.BULK_INSERT, Operation.UPSERT, Operation.INSERT_OVERWRITE):
+        with pytest.raises(UnsupportedTableError, match=r"how keys .* are made.*set hoodie\.table\.recordkey\.fields"):
+            check_writable(config, config.merging, operation, Options.parse({}))
+    check_writable(config, config.merging, Operation.UPSERT, Options.parse({}), located=True)
+    check_writable(config, config.merging, Operation.DELETE_PARTITION, Options.parse({}))
+    generated = TableConfig(table | {"hoodie.table.keygenerator.type": "NON_PARTITION"})
+    check_writable(generated, generated.merging, Operation.INSERT, Options.parse({}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyhudi.config.extension_instances import check_instance, class_hint
 from pyhudi.errors import ConfigError, UnsupportedTableError
+from pyhudi.merge.mergers.payload_mergers import PAYLOAD_MERGERS
 from pyhudi.merge.mergers.record_merger import RecordMerger
 from pyhudi.table.config.merge_settings import BUILT_IN_STRATEGIES, MergeSettings
 from pyhudi.table.config.payload_classes import PAYLOADS
@@ -66,7 +67,7 @@ def registered(settings: MergeSettings) -> RecordMerger:
         name = settings.strategy_id
         key = name.lower()
         what = f"the merger with the strategy id {name}"
-    merger = _MERGERS.get(key)
+    merger = _MERGERS.get(key) or PAYLOAD_MERGERS.get(key)
     if merger is None:
         raise UnsupportedTableError(
             f"the table merges records with {what}, but no merger with that id is registered. Implement it as a "

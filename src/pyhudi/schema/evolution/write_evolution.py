@@ -26,7 +26,7 @@ from pyhudi.schema.logical_types.blobs import BLOB, BLOB_SQL, BLOB_TEXT, has_blo
 from pyhudi.schema.logical_types.variants import VARIANT, VARIANT_SQL, VARIANT_TEXT, has_variant_fields
 from pyhudi.schema.logical_types.vectors import is_vector, vector_text
 from pyhudi.schema.meta_columns import remove_meta_columns
-from pyhudi.schema.table_types import LIST_ITEM, is_list, nullable_type, to_table_types
+from pyhudi.schema.table_types import DEFAULT, LIST_ITEM, is_list, nullable_type, to_table_types
 
 
 class _Opaque(NamedTuple):
@@ -72,7 +72,7 @@ class _Merge:
             if new is not None:
                 fields.append(self.field(old, new, where))
             elif self.options.set_null_for_missing or self.options.reconcile:
-                fields.append(old.with_nullable(True))
+                fields.append(_optional(old))
             elif not self.options.allow_column_drop:
                 self.problems.append(
                     f"column {where!r} is missing; add it, or set hoodie.write.set.null.for.missing.columns=true to "
@@ -108,8 +108,8 @@ class _Merge:
 
     def field(self, old: pa.Field, new: pa.Field, path: str) -> pa.Field:
         strict = self.options.reconcile or self.options.set_null_for_missing
-        nullable = old.nullable if strict else old.nullable or new.nullable
-        return old.with_type(self.type(old.type, new.type, path)).with_nullable(nullable)
+        evolved = old.with_type(self.type(old.type, new.type, path))
+        return _optional(evolved) if new.nullable and not strict else evolved
 
     def type(self, old: pa.DataType, new: pa.DataType, path: str) -> pa.DataType:
         t = pa.types
@@ -207,6 +207,17 @@ def _wider_decimal(a: pa.Decimal128Type, b: pa.Decimal128Type) -> pa.DataType | 
         if wide.scale >= narrow.scale and wide.precision - wide.scale >= narrow.precision - narrow.scale:
             return wide
     return None
+
+
+def _optional(old: pa.Field) -> pa.Field:
+    """Return a column of the table that may be null from now on.
+
+    Its default becomes null, as in Apache Hudi, whose Spark readers fail on nullable columns with another default.
+    """
+    if old.nullable:
+        return old
+    metadata = {key: value for key, value in (old.metadata or {}).items() if key != DEFAULT}
+    return old.with_nullable(True).with_metadata(metadata or None)
 
 
 def _members(struct: pa.StructType) -> list[pa.Field]:

@@ -82,7 +82,7 @@ def _check_keys(config: TableProperties, opts: Options) -> None:
         )
     generator = opts.get_typed(options.KEYGENERATOR_CLASS)
     if generator:
-        kind = parse_keygen(generator)
+        kind = parse_keygen(generator, opts.spelling(options.KEYGENERATOR_CLASS))
         same = generator == config.keygen_class if kind is KeyGenType.USER_PROVIDED else kind is config.keygen
         if not same:
             raise _conflict(opts, options.KEYGENERATOR_CLASS, str(config.keygen), generator)

@@ -58,10 +58,11 @@ _BY_SIMPLE_NAME = {name.rsplit(".", 1)[-1]: kind for kind, name in GENERATOR_CLA
 }
 
 
-def parse_keygen(text: str) -> KeyGenType:
+def parse_keygen(text: str, key: str = KEYGENERATOR_TYPE.key) -> KeyGenType:
     """Return the generator of a type name (any case, also with ``_AVRO``) or of a Java class name of Apache Hudi.
 
-    Other classes are ``USER_PROVIDED``. Raises InvalidOptionError for other texts.
+    Other classes are ``USER_PROVIDED``. Raises InvalidOptionError for other texts; ``key`` is the option in its
+    message.
     """
     name = text.strip()
     if "." in name:
@@ -72,7 +73,7 @@ def parse_keygen(text: str) -> KeyGenType:
     if upper in KeyGenType.__members__:
         return KeyGenType[upper]
     allowed = ", ".join(KeyGenType.__members__) + f", or a class name such as {GENERATOR_CLASSES[KeyGenType.SIMPLE]}"
-    raise InvalidOptionError(KEYGENERATOR_TYPE.key, text, allowed)
+    raise InvalidOptionError(key, text, allowed)
 
 
 def class_name(kind: KeyGenType) -> str:

@@ -101,7 +101,7 @@ def keygen_of(opts: Options) -> KeyGenType:
     columns."""
     requested = opts.get_typed(options.KEYGENERATOR_CLASS)
     if requested:
-        return parse_keygen(requested)
+        return parse_keygen(requested, opts.spelling(options.KEYGENERATOR_CLASS))
     kind = infer_keygen(opts.get_typed(options.RECORDKEY_FIELD), opts.text(options.PARTITIONPATH_FIELD) or "")
     wished = opts.get_typed(options.KEYGENERATOR_TYPE)
     if wished and parse_keygen(wished) is not kind:

@@ -25,6 +25,7 @@ from pyhudi.table.config.resolved_merge_settings import resolve_merge_settings
 from pyhudi.timeline.timeline_layout import Layout
 
 E = TypeVar("E", bound=StrEnum)
+_KEY_GENERATORS = (property_keys.KEY_GENERATOR_TYPE, property_keys.KEY_GENERATOR_CLASS)
 
 
 @dataclass(frozen=True, eq=True)
@@ -81,6 +82,12 @@ class TableProperties:
         return split_names(self.properties.get(property_keys.RECORDKEY_FIELDS, ""))
 
     @cached_property
+    def keys_are_of_writer(self) -> bool:
+        """True if neither columns of the record key nor a key generator are recorded: whoever writes rows passes their
+        keys and partition paths. Tables of generated keys have a generator."""
+        return not self.record_keys and not any(self.properties.get(key) for key in _KEY_GENERATORS)
+
+    @cached_property
     def columns_of_key(self) -> tuple[str, ...]:
         """Columns that have the same values in all versions of a record: those of the record key, unless a generator of
         the user makes it of them, which may give the same key for several values."""
@@ -113,7 +120,7 @@ class TableProperties:
     @cached_property
     def keygen(self) -> KeyGenType:
         """Key generator: by type, else by class, else by the key and partition columns."""
-        for key in (property_keys.KEY_GENERATOR_TYPE, property_keys.KEY_GENERATOR_CLASS):
+        for key in _KEY_GENERATORS:
             named = self.properties.get(key)
             if named:
                 try:

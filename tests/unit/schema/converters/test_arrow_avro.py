@@ -22,7 +22,7 @@ from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.schema.converters.arrow_avro import decimal_size, default_value, from_avro, record_name, to_avro
 from pyhudi.schema.converters.spark_json import from_spark_json, to_spark_json
 from pyhudi.schema.evolution.write_evolution import reconcile
-from pyhudi.schema.table_types import DEFAULT, as_nullable, to_table_types
+from pyhudi.schema.table_types import as_nullable, to_table_types
 from tests.unit.format import golden
 
 CASES = [json.loads(line) for line in (Path(__file__).parent / "data" / "schemas-1.2.0.jsonl").open(encoding="utf-8")]
@@ -327,9 +327,6 @@ def test_defaults_of_nullable_columns_are_kept() -> None:
     assert default_value(again.field("y")).as_py() == "u"
     rules = MergeRules(partial=PartialUpdateMode.IGNORE_DEFAULTS)
     assert rules.given(pa.array(["u", "v", None]), again.field("y")).tolist() == [False, True, True]
-    # a column that may be null since rows came in which it is
-    widened = pa.schema([pa.field("x", pa.int32(), nullable=True, metadata={DEFAULT: b"7"})])
-    assert json.loads(to_avro(widened, "t"))["fields"] == [{"name": "x", "type": ["int", "null"], "default": 7}]
 
 
 def test_decimals_stay_bytes_where_the_schema_of_the_table_has_them() -> None:

@@ -19,7 +19,7 @@ from pyhudi.errors import SchemaError, SchemaMismatchError
 from pyhudi.schema.evolution.schema_projection import conform
 from pyhudi.schema.evolution.write_evolution import EvolutionOptions, promote, reconcile
 from pyhudi.schema.meta_columns import add_meta_columns
-from pyhudi.schema.table_types import DEFAULT
+from pyhudi.schema.table_types import COMMENT, DEFAULT
 from pyhudi.schema.type_conversion import convert, java_text
 
 FILE = Path(__file__).parent / "data" / "promotions-1.2.0.tsv"
@@ -157,6 +157,19 @@ def test_all_that_does_not_fit_is_named() -> None:
     assert "column 'Low' differs from the table's 'low' only in case" in text
     with pytest.raises(SchemaMismatchError, match=r"new column 'z' .*has no type"):
         reconcile(pa.schema(ABC), pa.schema({**ABC, "z": pa.null()}))
+
+
+@pytest.mark.parametrize("options", [None, EvolutionOptions(set_null_for_missing=True)], ids=["null", "missing"])
+def test_a_column_that_becomes_nullable_has_the_default_null(options: EvolutionOptions | None) -> None:
+    """Apache Hudi 1.2.0 writes so, and fails to read nullable columns with another default."""
+    key = pa.field("id", pa.string())
+    flag = pa.field("flag", pa.bool_(), nullable=False, metadata={DEFAULT: b"false", COMMENT: b"text"})
+    table = pa.schema([key, flag])
+    nullable = flag.remove_metadata().with_nullable(True)
+    evolved = reconcile(table, pa.schema([key] if options else [key, nullable]), options)
+    assert evolved.equals(pa.schema([key, nullable.with_metadata({COMMENT: b"text"})]), check_metadata=True)
+    kept = reconcile(table, pa.schema([key, flag.remove_metadata()]))
+    assert kept.equals(table, check_metadata=True)
 
 
 def test_nullability() -> None:

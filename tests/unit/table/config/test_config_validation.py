@@ -8,7 +8,7 @@ import pytest
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import MergeMode, TableType
-from pyhudi.errors import OptionWithoutEffectWarning, TableConfigConflictError
+from pyhudi.errors import InvalidOptionError, OptionWithoutEffectWarning, TableConfigConflictError
 from pyhudi.table.config.table_config import TableConfig
 
 W = "hoodie.datasource.write."
@@ -245,3 +245,10 @@ def test_ordering_columns_of_a_write_to_a_table_without_any() -> None:
     assert old.merging_of_write(Options.parse(payload)) == found
     marked = {**payload, "hoodie.payload.delete.field": "op", "hoodie.payload.delete.marker": "D"}
     assert old.merging_of_write(Options.parse(marked)).deciding_columns["delete marker"] == ("op",)
+
+
+def test_an_unknown_generator_is_named_as_it_was_written() -> None:
+    with pytest.raises(InvalidOptionError, match=r"'NoSuchGen' of option '.*\.keygenerator\.class'"):
+        TableConfig.for_new_table(
+            Options.parse({"hoodie.table.name": "t", **SIMPLE, W + "keygenerator.class": "NoSuchGen"})
+        )
