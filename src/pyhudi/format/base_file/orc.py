@@ -33,6 +33,7 @@ STRIPE_SIZE = 64 * 1024 * 1024
 _UTC = ("UTC", "GMT", "Etc/UTC", "Z")
 _FIRST_MICROS, _LAST_MICROS = -(2**63) // 1000 + 1, (2**63 - 1) // 1000
 """Range of 64-bit nanoseconds, in microseconds."""
+_FAR_TIME = "a time before 1677-09-22 or after 2262-04-11, which Arrow's reader of ORC cannot represent"
 
 
 class OrcFileWriter(base_file_writer.BaseFileWriter):
@@ -119,14 +120,29 @@ def _check_times(table: pa.Table) -> None:
         SchemaMismatchError: A column has such a time.
     """
     for field in table.schema:
-        if not pa.types.is_timestamp(field.type) or field.type.tz is None:
+        if not _has_timestamps(field.type):
             continue
-        ends = pc.min_max(table[field.name].cast(pa.timestamp("us", field.type.tz)).cast(pa.int64())).as_py()
-        if ends["min"] is not None and not _FIRST_MICROS <= ends["min"] <= ends["max"] <= _LAST_MICROS:
-            raise SchemaMismatchError(
-                f"column {field.name!r} has a time before 1677-09-22 or after 2262-04-11, which ORC readers of Arrow "
-                "cannot represent; use Parquet base files, or correct the time"
-            )
+        for times in (found for chunk in table[field.name].chunks for found in _instants(chunk)):
+            ends = pc.min_max(times.cast(pa.timestamp("us", "UTC")).cast(pa.int64())).as_py()
+            if ends["min"] is not None and not _FIRST_MICROS <= ends["min"] <= ends["max"] <= _LAST_MICROS:
+                raise SchemaMismatchError(
+                    f"column {field.name!r} has {_FAR_TIME}; use Parquet base files, or correct the time"
+                )
+
+
+def _instants(array: pa.Array) -> Iterator[pa.Array]:
+    """Return the instants of a column, also those inside of structs, lists and maps."""
+    kind = array.type
+    if _is_instant(kind):
+        yield array
+    elif pa.types.is_struct(kind):
+        for child in array.flatten():
+            yield from _instants(child)
+    elif pa.types.is_list(kind):
+        yield from _instants(array.flatten())
+    elif pa.types.is_map(kind):
+        start, stop = array.offsets[0].as_py(), array.offsets[-1].as_py()
+        yield from _instants(array.items.slice(start, stop - start))
 
 
 def _stored_type(data_type: pa.DataType) -> pa.DataType:
@@ -218,14 +234,26 @@ def read_batches(
     zone = _zone(random_access, file.schema, selected)
     for number in range(file.nstripes):
         with as_corruption(f"cannot read stripe {number} of the ORC file"):
-            # Without columns Arrow does not return the number of rows.
-            batch = with_valid_text(file.read_stripe(number, columns=selected or names[:1]), invalid_text)
+            batch = with_valid_text(_stripe(file, number, selected or names[:1]), invalid_text)
         if not selected:
             yield batch.select([])
             continue
         arrays = [_as_read(batch.column(name), name, zone) for name in selected]
         fields = [batch.schema.field(name).with_type(a.type) for name, a in zip(selected, arrays, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _stripe(file: po.ORCFile, number: int, columns: list[str]) -> pa.RecordBatch:
+    """Read a stripe. Without columns, Arrow does not return the number of rows."""
+    try:
+        return file.read_stripe(number, columns=columns)
+    except pa.ArrowInvalid as error:
+        if "nanosecond resolution" not in str(error):
+            raise
+        raise FormatError(
+            f"one of the columns {', '.join(columns)} has {_FAR_TIME}; read other columns, or copy the table to one "
+            "with Parquet base files by Apache Hudi"
+        ) from error
 
 
 def _zone(source: pa.NativeFile, schema: pa.Schema, selected: list[str]) -> str:

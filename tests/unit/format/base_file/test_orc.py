@@ -8,6 +8,7 @@ import io
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.orc as po
 import pytest
 
 from pyhudi.errors import FormatError, SchemaMismatchError
@@ -144,14 +145,38 @@ def test_broken_ends_name_no_zone() -> None:
         with_user_metadata(b"", {})
 
 
-@pytest.mark.parametrize("year", [1, 9999])
-def test_times_that_could_not_be_read_back_are_refused(tmp_path: Path, year: int) -> None:
+INSTANT = pa.timestamp("us", "UTC")
+FAR = pa.array([1, -62_135_596_800_000_000], INSTANT)
+"""The second one is of the first year."""
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        FAR,
+        pa.array([None, 253_402_214_400_000_000], INSTANT),
+        pa.StructArray.from_arrays([FAR], ["x"]),
+        pa.ListArray.from_arrays([0, 0, 2], FAR),
+        pa.MapArray.from_arrays([0, 1, 2], ["a", "b"], pa.StructArray.from_arrays([FAR], ["x"])),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_times_that_could_not_be_read_back_are_refused(tmp_path: Path, column: pa.Array) -> None:
     """Arrow reads times of ORC files as nanoseconds."""
-    schema = pa.schema([("t", pa.timestamp("us", "UTC"))])
-    times = [datetime.datetime(n, 1, 1, tzinfo=datetime.UTC) for n in (2024, year)]
-    rows = pa.record_batch([pa.array(times, schema.field("t").type)], schema)
+    schema = pa.schema([("t", column.type)])
+    rows = pa.record_batch([column], schema)
     refused = pytest.raises(SchemaMismatchError, match="column 't' has a time before")
     with refused, orc.OrcFileWriter(tmp_path / "f.orc", BaseFileSchema(schema)) as writer:
         writer.write(rows)
     with pytest.raises(FormatError):
         orc.read_footer(tmp_path / "f.orc")
+
+
+def test_times_of_others_that_cannot_be_read_are_named() -> None:
+    sink = pa.BufferOutputStream()
+    with po.ORCWriter(sink) as writer:
+        writer.write(pa.table({"n": [1, 2], "t": FAR.cast(pa.timestamp("us"))}))
+    (batch,) = orc.read_batches(sink.getvalue(), ["n"])
+    assert batch["n"].to_pylist() == [1, 2]
+    with pytest.raises(FormatError, match=r"columns n, t has a time before 1677.*copy the table"):
+        next(orc.read_batches(sink.getvalue()))
