@@ -35,5 +35,5 @@ class Conflicted:
 
     def error(self) -> ConflictError:
         """Return the outcome as an error, for callers that cannot retry."""
-        what = f"the write of instant {self.requested} conflicts: {self.reason}; it was rolled back completely"
+        what = f"the write of instant {self.requested} conflicts: {self.reason}; the write was rolled back completely"
         return ConflictError(f"{what} and can be run again") if self.is_retryable else NonRetryableConflictError(what)

@@ -40,6 +40,9 @@ from pyhudi.transaction.conflicts.changed_groups import (
 )
 from pyhudi.transaction.conflicts.clustering_updates import allows_updates
 
+_EXECUTORS = {Action.COMPACTION: "run_compaction", Action.LOG_COMPACTION: "run_log_compaction"}
+"""Services that execute pending plans, by action; others are executed by ``run_clustering``."""
+
 
 @dataclass(frozen=True, slots=True)
 class AllowedConflicts:
@@ -169,7 +172,11 @@ def _pending_conflict(write: _Write, pending: Sequence[pa.Table], active: Active
             planned = common_instant(groups, write.groups)
             plan = active.timeline.find(planned)
             assert plan is not None
-            return Conflicted(write.requested, plan, f"pending {plan.action} {planned} is going to rewrite {common}")
+            reason = (
+                f"pending {plan.action} {planned} is going to rewrite {common}: unless another process is executing "
+                f"it, call services.{_EXECUTORS.get(plan.action, 'run_clustering')}({planned!r}) first"
+            )
+            return Conflicted(write.requested, plan, reason)
     return None
 
 

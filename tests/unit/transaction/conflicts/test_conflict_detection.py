@@ -186,6 +186,9 @@ def test_a_clustering_that_is_pending(storage: Storage, version: int, planned: s
     assert is_clustering(active(storage), other)
     assert pending_clustering_groups(active(storage)).num_rows == 1
     assert against(storage, ["a:1"], version) == other
+    conflict = find_conflict(metadata(["a:1"]), ME, Timeline(), active(storage), version=version)
+    assert conflict is not None
+    assert f"call services.run_clustering('{planned}') first; the write was rolled back" in str(conflict.error())
     assert against(storage, ["a:2"], version) is None
 
 
