@@ -6,10 +6,9 @@ writers that attempt the same transition exactly one succeeds.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from pyhudi.errors import (
     CorruptInstantError,
@@ -22,51 +21,61 @@ from pyhudi.errors import (
 )
 from pyhudi.format.file_names import file_name_of
 from pyhudi.storage import Storage
+from pyhudi.storage.byte_bounded_cache import ByteBoundedCache
 from pyhudi.timeline.action_avro import decode_record
 from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit
 from pyhudi.timeline.instant import Instant, State
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.timeline_layout import Layout
 
-_REMEMBERED_BYTES = 1 << 16
-"""Maximum size of commits whose decoded metadata is cached while they are among the most recent ones."""
-_REMEMBERED_COMMITS = 32
-
-
-@functools.lru_cache(maxsize=32)
-def _decoded(data: bytes) -> CommitMetadata:
-    return decode_commit(data)
+_COMPLETED = ByteBoundedCache(32 * 1024 * 1024)
+"""Contents of completed files, which never change, by storage, path, size and time of change. A file that takes the
+place of a deleted one, as another attempt at a plan does in layout 1, has another time."""
+_Content = TypeVar("_Content")
+_Stamp = tuple[int, int]
+"""Size and modification time (epoch milliseconds) of a file as listed."""
 
 
 class ActiveTimeline:
     """Instant files as of the last load, plus the transitions made through this object.
 
-    Small completed commits of layout 2 are read once, also by the timelines that are reloaded from this one: plans ask
-    for the newest commit several times, and each request to an object store takes tens of milliseconds.
+    Listings are always of the storage. The content of a completed file is read once in a process, because each
+    statement asks for that of the newest commits, and each request to an object store takes tens of milliseconds.
+
+    Args:
+        storage: Storage of the table.
+        layout: Layout of the timeline.
+        files: The instant files.
+        stamps: Sizes and times of completed files, by name. Files without are read each time.
     """
 
-    def __init__(self, storage: Storage, layout: Layout, files: Iterable[Instant]) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        layout: Layout,
+        files: Iterable[Instant],
+        stamps: Mapping[str, _Stamp] | None = None,
+    ) -> None:
         self.storage = storage
         self.layout = layout
         self._files = {instant.file_name: instant for instant in files}
+        self._stamps = dict(stamps or {})
         self._timeline: Timeline | None = None
-        self._commits: dict[str, CommitMetadata] = {}
 
     @classmethod
     def load(cls, storage: Storage, layout: Layout) -> ActiveTimeline:
         """List the timeline folder once."""
-        return cls(storage, layout, _listed(storage, layout))
+        return cls(storage, layout, *_listed(storage, layout))
 
     def refresh(self) -> None:
         """Reload this object from the storage."""
-        self._files = {instant.file_name: instant for instant in _listed(self.storage, self.layout)}
+        files, self._stamps = _listed(self.storage, self.layout)
+        self._files = {instant.file_name: instant for instant in files}
         self._timeline = None
 
     def reload(self) -> ActiveTimeline:
         """Return the current timeline in storage."""
-        loaded = ActiveTimeline.load(self.storage, self.layout)
-        loaded._commits = self._commits
-        return loaded
+        return ActiveTimeline.load(self.storage, self.layout)
 
     @property
     def timeline(self) -> Timeline:
@@ -140,18 +149,14 @@ class ActiveTimeline:
         Raises:
             CorruptInstantError: The file is empty, incomplete or not commit metadata.
         """
-        known = self._commits.get(instant.file_name)
-        if known is not None and instant.file_name in self._files:
-            return known
-        data = self.read(instant)
-        with self.parsing(instant):
-            if len(data) > _REMEMBERED_BYTES:
-                return decode_commit(data)
-            metadata = _decoded(data)
-        # Only names with a completion time are never used again, as by another attempt at a plan.
-        if instant.completion is not None and len(self._commits) < _REMEMBERED_COMMITS:
-            self._commits[instant.file_name] = metadata
-        return metadata
+
+        def decoded() -> tuple[CommitMetadata, int]:
+            data = self.read(instant)
+            with self.parsing(instant):
+                metadata = decode_commit(data)
+            return metadata, len(data) + metadata.stats.nbytes
+
+        return self._remembered(instant, decoded)
 
     def completed_record(self, instant: Instant) -> dict[str, Any]:
         """Return the decoded record of a completed clean, rollback, savepoint or restore.
@@ -159,8 +164,22 @@ class ActiveTimeline:
         Raises:
             CorruptInstantError: The file is empty, incomplete or not such a record.
         """
+
+        def content() -> tuple[bytes, int]:
+            data = self.read(instant)
+            return data, len(data)
+
+        data = self._remembered(instant, content)  # A record can be changed, so that each caller gets one of its own.
         with self.parsing(instant):
-            return decode_record(instant.action, State.COMPLETED, self.read(instant))
+            return decode_record(instant.action, State.COMPLETED, data)
+
+    def _remembered(self, instant: Instant, make: Callable[[], tuple[_Content, int]]) -> _Content:
+        """Return the content of a completed file, made by ``make`` (with its size in bytes) if it is not known."""
+        stamp = self._stamps.get(instant.file_name)
+        if stamp is None:
+            return make()[0]
+        content: _Content = _COMPLETED.get((self.storage.root, self.path(instant), stamp), make)
+        return content
 
     @contextmanager
     def parsing(self, instant: Instant) -> Iterator[None]:
@@ -240,11 +259,10 @@ class ActiveTimeline:
             raise failure
         return self._add_file(name)
 
-    def delete(self, instant: Instant) -> bool:
-        """Delete the file of this state. Return False if it did not exist."""
-        existed = self.storage.delete(self.path(instant))
+    def delete(self, instant: Instant) -> None:
+        """Delete the file of this state, if it exists."""
+        self.storage.delete(self.path(instant))
         self._forget([instant])
-        return existed
 
     def delete_states(self, states: Iterable[Instant]) -> None:
         """Delete the files of several states, in no order, in as few requests as the storage allows."""
@@ -257,7 +275,7 @@ class ActiveTimeline:
     def _forget(self, states: Iterable[Instant]) -> None:
         for state in states:
             self._files.pop(state.file_name, None)
-            self._commits.pop(state.file_name, None)
+            self._stamps.pop(state.file_name, None)
         self._timeline = None
 
     def delete_pending(self, requested: str, action: str) -> None:
@@ -281,11 +299,19 @@ class ActiveTimeline:
         instant = self.layout.parse(name)
         assert instant is not None
         self._files[name] = instant
+        self._stamps.pop(name, None)
         self._timeline = None
         return instant
 
 
-def _listed(storage: Storage, layout: Layout) -> list[Instant]:
-    paths: list[str] = storage.list(layout.folder)["path"].to_pylist()
-    parsed = (layout.parse(file_name_of(path)) for path in paths)
-    return [instant for instant in parsed if instant is not None]
+def _listed(storage: Storage, layout: Layout) -> tuple[list[Instant], dict[str, _Stamp]]:
+    """Return the instant files, and the stamps of completed ones by name."""
+    listing = storage.list(layout.folder)
+    instants, stamps = [], {}
+    for path, *stamp in zip(*(listing[name].to_pylist() for name in ("path", "size", "mtime_ms")), strict=True):
+        instant = layout.parse(file_name_of(path))
+        if instant is not None:
+            instants.append(instant)
+            if instant.is_completed:
+                stamps[instant.file_name] = (stamp[0], stamp[1])
+    return instants, stamps

@@ -24,8 +24,7 @@ class StagedTimeline(ActiveTimeline):
         name = active.layout.file_name(pending.requested, pending.action, State.COMPLETED, completion)
         published = active.layout.parse(name)
         assert published is not None
-        super().__init__(active.storage, active.layout, [*active._files.values(), published])
-        self._commits = active._commits
+        super().__init__(active.storage, active.layout, [*active._files.values(), published], active._stamps)
         self._pending = pending
         self._published = published
         self._metadata = metadata
