@@ -184,9 +184,9 @@ class FaultyStorage:
         with self._operation("set_modified", path):
             self.inner.set_modified(path, mtime_ms)
 
-    def delete(self, path: str) -> bool:
+    def delete(self, path: str) -> None:
         with self._operation("delete", path):
-            return self.inner.delete(path)
+            self.inner.delete(path)
 
     def delete_many(self, paths: Iterable[str]) -> None:
         paths = [*paths]
@@ -233,7 +233,8 @@ class SuspendedStorage(FaultyStorage):
         wanted, pattern = self._suspends_after
         if self.was_suspended or operation != wanted or re.search(pattern, path) is None:
             return
-        if self.inner.delete(LOCK_FILE):
+        if self.inner.exists(LOCK_FILE):
+            self.inner.delete(LOCK_FILE)
             self.was_suspended = True
             self._meanwhile()
 

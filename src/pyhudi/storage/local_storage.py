@@ -233,15 +233,13 @@ class LocalStorage:
 
     # -- deleting --------------------------------------------------------------------------------------------------
 
-    def delete(self, path: str) -> bool:
+    def delete(self, path: str) -> None:
         full = self.local_path(path)
         with posix_files.errors(path, absent_ok=True):
             # The temporary file exists if the writer that streamed this file was killed.
             posix_files.remove(posix_files.stream_temporary(full))
             posix_files.drop_checksum(full)
             os.unlink(full)
-            return True
-        return False
 
     def delete_many(self, paths: Iterable[str]) -> None:
         for path in paths:

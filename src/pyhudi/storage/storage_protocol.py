@@ -102,8 +102,8 @@ class Storage(Protocol):
             NotFoundError: The file does not exist.
         """
 
-    def delete(self, path: str) -> bool:
-        """Delete a file. Return ``False`` if it did not exist."""
+    def delete(self, path: str) -> None:
+        """Delete a file. A missing file is ignored."""
 
     def delete_many(self, paths: Iterable[str]) -> None:
         """Delete files, in as few requests as the backend allows. Missing files are ignored."""

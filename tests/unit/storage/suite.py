@@ -81,7 +81,7 @@ class StorageTests:
 
     def test_create_again_after_delete(self, storage: Storage) -> None:
         storage.create("a", b"1")
-        assert storage.delete("a") is True
+        storage.delete("a")
         storage.create("a", b"2")
         assert storage.read("a") == b"2"
 
@@ -96,7 +96,7 @@ class StorageTests:
                 storage.open_input(path)
             assert storage.stat(path) is None
             assert not storage.exists(path)
-            assert storage.delete(path) is False
+            storage.delete(path)
 
     def test_a_folder_is_no_file(self, storage: Storage) -> None:
         storage.write("folder/file", b"1")

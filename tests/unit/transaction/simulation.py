@@ -112,8 +112,8 @@ class MemoryStorage:
     def set_modified(self, path: str, mtime_ms: int) -> None:
         pass
 
-    def delete(self, path: str) -> bool:
-        return self.files.pop(path, None) is not None
+    def delete(self, path: str) -> None:
+        self.files.pop(path, None)
 
     def delete_many(self, paths: Iterable[str]) -> None:
         for path in paths:

@@ -216,10 +216,9 @@ class TestAPublicationWithoutAnswer:
                 super().create(path, data)
                 self._count()
 
-            def delete(self, path: str) -> bool:
-                done = super().delete(path)
+            def delete(self, path: str) -> None:
+                super().delete(path)
                 self._count()
-                return done
 
             def _count(self) -> None:
                 self.latency += 1e-9

@@ -299,11 +299,8 @@ class ObjectStorage:
 
     # -- deleting --------------------------------------------------------------------------------------------------
 
-    def delete(self, path: str) -> bool:
-        if self.stat(path) is None:
-            return False
-        self.delete_many([path])
-        return True
+    def delete(self, path: str) -> None:
+        self._delete_keys([self._key(path)])
 
     def delete_many(self, paths: Iterable[str]) -> None:
         keys = [self._key(path) for path in paths]
