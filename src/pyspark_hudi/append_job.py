@@ -30,7 +30,7 @@ from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.type_conversion import convert
 from pyhudi.services.indexing.index_of_write import check_index_of_write
-from pyhudi.services.post_commit_services import clean_and_archive, run_async_services
+from pyhudi.services.post_commit_services import PostCommitServices
 from pyhudi.services.upgrade.auto_upgrade import required_version
 from pyhudi.spark.write.write_input import checked_own_columns, write_schema
 from pyhudi.spark.write.write_preparation import key_spec
@@ -165,8 +165,9 @@ class BegunAppend:
             outcome = tx.commit(metadata, conditions=CommitConditions(self.planned_on, agree))
         if isinstance(outcome, Conflicted):
             raise outcome.error()
-        with run_async_services(storage, opts, LOCAL):
-            clean_and_archive(storage, opts, LOCAL)
+        services = PostCommitServices(storage, opts)
+        with services.run_async(LOCAL):
+            services.clean_and_archive(LOCAL)
 
     def abort(self) -> None:
         """Roll back the write. Does nothing if it is committed."""

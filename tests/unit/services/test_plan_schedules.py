@@ -27,7 +27,7 @@ from pyhudi.services.cleaning.clean_planner import read_savepoints
 from pyhudi.services.cleaning.cleaner import Cleaner
 from pyhudi.services.clustering.clustering_runner import ThreadClusteringRunner
 from pyhudi.services.compaction.compaction_runner import ThreadCompactionRunner
-from pyhudi.services.post_commit_services import clean_and_archive, cluster_after_commit, compact_after_commit
+from pyhudi.services.post_commit_services import PostCommitServices
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -136,19 +136,19 @@ def inline(storage: Any, options: dict[str, str], **more: str) -> tuple[Any, Opt
 
 
 def compact_inline(storage: Any, options: dict[str, str]) -> object:
-    return compact_after_commit(
-        *inline(storage, options, **{"hoodie.compact.inline": "true"}), ThreadCompactionRunner()
+    return PostCommitServices(*inline(storage, options, **{"hoodie.compact.inline": "true"})).compact(
+        ThreadCompactionRunner()
     )
 
 
 def log_compact_inline(storage: Any, options: dict[str, str]) -> object:
     more = {"hoodie.compact.inline": "false", "hoodie.log.compaction.inline": "true"}
-    return compact_after_commit(*inline(storage, options, **more), ThreadCompactionRunner())
+    return PostCommitServices(*inline(storage, options, **more)).compact(ThreadCompactionRunner())
 
 
 def cluster_inline(storage: Any, options: dict[str, str]) -> object:
     more = {"hoodie.clustering.inline": "true"}
-    return cluster_after_commit(*inline(storage, options, **more), ThreadClusteringRunner())
+    return PostCommitServices(*inline(storage, options, **more)).cluster(ThreadClusteringRunner())
 
 
 def pending(storage: Any, *actions: str) -> str:
@@ -229,7 +229,7 @@ CASES = {
         plan_clean,
         (
             lambda s, o: table_in(s, o).services.clean(),
-            lambda s, o: clean_and_archive(*inline(s, o), LOCAL),
+            lambda s, o: PostCommitServices(*inline(s, o)).clean_and_archive(LOCAL),
         ),
         versions=(8, 6, 9),
     ),
@@ -237,7 +237,7 @@ CASES = {
         lambda _: None,
         (
             lambda s, o: table_in(s, o).services.clean(),
-            lambda s, o: clean_and_archive(*inline(s, o), LOCAL),
+            lambda s, o: PostCommitServices(*inline(s, o)).clean_and_archive(LOCAL),
             lambda s, o: table_in(s, o).services.archive(),
         ),
     ),
@@ -253,7 +253,7 @@ CASES = {
         grow,
         (
             lambda s, o: table_in(s, o).services.archive(),
-            lambda s, o: clean_and_archive(*inline(s, o), LOCAL),
+            lambda s, o: PostCommitServices(*inline(s, o)).clean_and_archive(LOCAL),
         ),
         versions=(9, 6, 8),
     ),

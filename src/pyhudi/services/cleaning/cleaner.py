@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import partial
 from itertools import compress
 
@@ -86,8 +86,13 @@ class Cleaner:
         """Return the plan of a clean now, without writing anything."""
         return make_clean_plan(TableSnapshot.load(self._client.reload()), self._opts, only_if_due=only_if_due)
 
-    def run(self, *, only_if_due: bool = False) -> ServiceResult:
+    def run(self, table: TableSnapshot | None = None, *, only_if_due: bool = False) -> ServiceResult:
         """Execute pending cleans, then plan and execute one, if there is anything to delete.
+
+        Args:
+            table: The table as it was a moment ago, to plan on; None: it is read. Before a plan gets to the timeline,
+                it is compared under the lock with what has happened since.
+            only_if_due: Plan nothing before the trigger is due.
 
         Raises:
             TransactionError: A restore is pending, or a pending plan contains files that the table still needs.
@@ -95,21 +100,21 @@ class Cleaner:
             LockError: The lock of the table could not be acquired.
         """
         with self._phases("plan"):
-            table = TableSnapshot.load(self._client)
+            table = table or TableSnapshot.load(self._client)
             table.config.check_writable()
             refuse_pending_restore(table.active)
             self._roll_back_failed(table)
             plans = pending_cleans(table.active)
-            reason = ""
+            scheduled, reason = None, ""
             for plan in plans:
                 self._check(table, plan)
             if not plans or self._opts.get_typed(options.CLEAN_MULTIPLE_ENABLED):
                 new = make_clean_plan(table, self._opts, only_if_due=only_if_due)
                 reason = new.reason
                 if len(new) or empty_clean_due(table, new, self._opts):
-                    scheduled = self.schedule(table, new, only_if_due=only_if_due)
-                    plans += [] if scheduled is None else [scheduled]
-        done = [plan for plan in plans if self._execute(plan)]
+                    scheduled = self.schedule(table, new, only_if_due=only_if_due, begin=True)
+        done = [plan for plan in plans if self._begin(plan) and self._execute(plan)]
+        done += [scheduled] if scheduled is not None and self._execute(scheduled) else []
         return ServiceResult(
             SERVICE,
             self._storage.uri(),
@@ -134,7 +139,8 @@ class Cleaner:
         for plan in pending:
             self._check(table, plan)
         for plan in pending:
-            self._execute(plan)
+            if self._begin(plan):
+                self._execute(plan)
         table = table.reload()
         plan = choose(table)
         if not len(plan):
@@ -145,7 +151,7 @@ class Cleaner:
                 plan = choose(now)
                 if not len(plan):
                     return
-            planned = self._request(now, reserved, with_last_clean_retained(plan, now.active, self._opts))
+            planned = self._request(now, reserved, with_last_clean_retained(plan, now.active, self._opts), begin=True)
         self._execute(planned)
 
     # --- steps -------------------------------------------------------------------------------------------------------
@@ -164,8 +170,11 @@ class Cleaner:
             rollbacks.check(active, failed)
             rollbacks.complete_and_roll_back(active, failed)
 
-    def schedule(self, table: TableSnapshot, plan: CleanPlan, *, only_if_due: bool) -> CleanPlan | None:
-        """Add a plan to the timeline; return None if there is nothing to do any more."""
+    def schedule(
+        self, table: TableSnapshot, plan: CleanPlan, *, only_if_due: bool, begin: bool = False
+    ) -> CleanPlan | None:
+        """Add a plan to the timeline, with ``begin`` inflight, to be executed by this process; return None if there is
+        nothing to do any more."""
         with self._generator.reserve() as reserved:
             now = current_snapshot(self._storage, table.config)
             if _retaining_instants(now.active) != _retaining_instants(table.active):
@@ -175,13 +184,15 @@ class Cleaner:
                 plan = make_clean_plan(now, self._opts, only_if_due=only_if_due)
                 if not len(plan):
                     return None
-            return self._request(now, reserved, plan)
+            return self._request(now, reserved, plan, begin=begin)
 
-    def _request(self, table: TableSnapshot, reserved: ReservedTime, plan: CleanPlan) -> CleanPlan:
+    def _request(self, table: TableSnapshot, reserved: ReservedTime, plan: CleanPlan, *, begin: bool) -> CleanPlan:
         instant = reserved.take(table.active.latest_time)
         self._generator.lock.ensure_held()  # There may be a savepoint or a plan since that needs these files.
         content = plan.encode(table.config.version, self._storage.uri())
-        table.active.create_requested(Action.CLEAN, instant, content)
+        requested = table.active.create_requested(Action.CLEAN, instant, content)
+        if begin:
+            _to_inflight(table.active, requested, table.config.version)
         return plan.scheduled(instant)
 
     def _check(self, table: TableSnapshot, plan: CleanPlan) -> None:
@@ -202,19 +213,20 @@ class Cleaner:
                 f"{table.config.layout.path(f'{plan.instant}.clean.requested')} and .inflight, and clean again"
             )
 
-    def _execute(self, plan: CleanPlan) -> bool:
-        """Delete the files of a plan and complete it. Return False if another process has executed it, or it was
-        removed."""
-        started = time.monotonic()
+    def _begin(self, plan: CleanPlan) -> bool:
+        """Move a pending plan to inflight. Return False if another process has executed it, or it was removed."""
         with self._phases("schedule"), self._generator.lock:
+            # Read again: the lock was free since the plan was found, and the table may have been upgraded, too.
             active = self._client.reload().active_timeline()
             clean = _pending(active, plan.instant)
-            if clean is None:
-                return False
-            if clean.state is State.REQUESTED:
-                clean = _to_inflight(active, clean, self._client.config.version)
-        if clean is None:
-            return False
+            if clean is not None and clean.state is State.REQUESTED:
+                _to_inflight(active, clean, self._client.config.version)
+            return clean is not None
+
+    def _execute(self, plan: CleanPlan) -> bool:
+        """Delete the files of an inflight plan and complete it. Return False if another process has executed it, or it
+        was removed."""
+        started = time.monotonic()
         with self._phases("delete"):
             self.delete_files(plan)
         with self._phases("commit"):
@@ -241,16 +253,15 @@ class Cleaner:
                 return False
             dropped = [] if _is_written(active) else self._drop_empty(plan.partitions)
             locked = self._metadata_updates.locked_table(active, table.config, reserved)
-            config = update_from_clean(locked, clean.requested, plan.files, dropped)
+            locked = update_from_clean(locked, clean.requested, plan.files, dropped)
+            version = locked.config.version
             millis = int((time.monotonic() - started) * 1000)
             extra = RollingMetadata.from_options(self._opts).with_rolled(plan.extra_metadata(), active)
-            content = clean_metadata(
-                plan, clean.requested, millis, version=config.version, dropped=dropped, extra=extra
-            )
+            content = clean_metadata(plan, clean.requested, millis, version=version, dropped=dropped, extra=extra)
             self._generator.lock.ensure_held()
-            active.complete(clean, content, locked.completed_at(config.version))
-            job = self._metadata_updates.plan_services(locked.with_config(config))
-        self._metadata_updates.run_services(config, job)
+            active.complete(clean, content, locked.completed_at(version))
+            job = self._metadata_updates.plan_services(locked)
+        self._metadata_updates.run_services(locked.config, job)
         return True
 
     def _drop_empty(self, partitions: Sequence[str]) -> list[str]:
@@ -276,13 +287,11 @@ def _pending(active: ActiveTimeline, instant: str | None) -> Instant | None:
     return None if clean is None or clean.is_completed else clean
 
 
-def _to_inflight(active: ActiveTimeline, clean: Instant, version: int) -> Instant | None:
+def _to_inflight(active: ActiveTimeline, clean: Instant, version: int) -> None:
     # Releases before 1.1 have the plan in both files.
     content = active.read(clean) if version < 9 else b""
-    try:
-        return active.to_inflight(clean, content)
-    except AlreadyExistsError:
-        return clean
+    with suppress(AlreadyExistsError):
+        active.to_inflight(clean, content)
 
 
 def _is_written(active: ActiveTimeline) -> bool:

@@ -6,13 +6,7 @@ from contextlib import nullcontext
 
 from pyhudi.config import options
 from pyhudi.config.enums import Operation, TableType
-from pyhudi.services.post_commit_services import (
-    clean_and_archive,
-    cluster_after_commit,
-    compact_after_commit,
-    handle_service_failure,
-    run_async_services,
-)
+from pyhudi.services.post_commit_services import PostCommitServices, handle_service_failure
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.requested_indexes import with_requested_indexes
 from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
@@ -29,14 +23,16 @@ def write_with_services(job: WriteJob) -> WriteResult:
     """Write, and run the table services that the options request during and after the write."""
     spark = job.df.sparkSession
     stats_reader = SparkFileStatsReader(spark)
-    with run_async_services(job.storage, job.opts, stats_reader) if job.client is not None else nullcontext():
+    beside = PostCommitServices(job.storage, job.opts)
+    with beside.run_async(stats_reader) if job.client is not None else nullcontext():
         result = delete_partitions(job) if job.operation is Operation.DELETE_PARTITION else execute_write(job)
     if result.instant is None:
         return result
-    clean_and_archive(job.storage, job.opts, stats_reader)
+    services = PostCommitServices(job.storage, job.opts)
+    services.clean_and_archive(stats_reader)
     if job.config.table_type is TableType.MERGE_ON_READ:
-        compact_after_commit(job.storage, job.opts, SparkCompactionRunner(spark))
-    cluster_after_commit(job.storage, job.opts, SparkClusteringRunner(spark))
+        services.compact(SparkCompactionRunner(spark))
+    services.cluster(SparkClusteringRunner(spark))
     if job.opts.get_typed(options.TTL_INLINE) and job.opts.get_typed(options.TABLE_SERVICES_ENABLED):
         _expire_after_commit(job)
     return with_requested_indexes(spark, job.storage, job.opts, result)

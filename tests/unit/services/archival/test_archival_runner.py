@@ -14,7 +14,7 @@ from pyhudi.config import Options
 from pyhudi.errors import CorruptInstantError, InstantNotFoundError, TransactionError
 from pyhudi.metadata.writer.initial_statistics import LOCAL
 from pyhudi.services.archival.archival_runner import archive_table
-from pyhudi.services.post_commit_services import clean_and_archive
+from pyhudi.services.post_commit_services import PostCommitServices
 from pyhudi.storage import Storage
 from pyhudi.storage.local_storage import LocalStorage
 from pyhudi.table.meta_client import TableMetaClient
@@ -83,8 +83,8 @@ def test_nothing_leaves_before_there_are_many(hand: HandMadeTable) -> None:
 
 def test_after_a_commit_it_runs_by_itself(hand: HandMadeTable) -> None:
     off = Options.parse({**OPTIONS, "hoodie.archive.automatic": "false"})
-    assert not clean_and_archive(hand.storage, off, LOCAL)
-    (result,) = clean_and_archive(hand.storage, Options.parse(OPTIONS), LOCAL)
+    assert not PostCommitServices(hand.storage, off).clean_and_archive(LOCAL)
+    (result,) = PostCommitServices(hand.storage, Options.parse(OPTIONS)).clean_and_archive(LOCAL)
     assert result.service == "archive"
 
 

@@ -17,7 +17,7 @@ from pyhudi.format.base_file.parquet import read_footer
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.services.compaction.compaction_job import CompactionJob
 from pyhudi.services.compaction.compaction_runner import ThreadCompactionRunner
-from pyhudi.services.post_commit_services import compact_after_commit
+from pyhudi.services.post_commit_services import PostCommitServices
 from pyhudi.storage import open_storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.commit_metadata import CommitMetadata
@@ -232,7 +232,7 @@ def test_a_merger_that_is_missing_is_missed_before_there_is_a_plan(tmp_path: Pat
         "hoodie.fail.writes.on.inline.table.service.exception": "true",
     }
     with pytest.raises(ServiceAfterCommitError, match="register_merger"):
-        compact_after_commit(mor.storage, Options.parse({**mor.options, **inline}), IN_THREADS)
+        PostCommitServices(mor.storage, Options.parse({**mor.options, **inline})).compact(IN_THREADS)
     assert [(i.requested, i.action, i.state) for i in mor.client.active_timeline().timeline] == before
     assert len(getattr(services, kind)(dry_run=True)) == 1
     # another process may have the merger

@@ -17,7 +17,7 @@ from pyhudi.errors import BusyError, ConflictError
 from pyhudi.services.compaction.compaction_job import CompactionJob
 from pyhudi.services.compaction.compaction_planner import schedule_compaction
 from pyhudi.services.compaction.compaction_runner import compact_one, run_pending_compactions
-from pyhudi.services.post_commit_services import compact_after_commit
+from pyhudi.services.post_commit_services import PostCommitServices
 from pyhudi.storage import Storage
 from pyhudi.storage.lock_primitives import DeferredReleaseLock
 from pyhudi.table.meta_client import TableMetaClient
@@ -158,7 +158,7 @@ def test_a_compaction_of_another_program_is_left_alone(
         pending = mor.client.active_timeline().timeline.pending().of_actions(Action.COMPACTION)
         return [(i.requested, i.state) for i in pending] == [(instant, State.INFLIGHT)]
 
-    assert compact_after_commit(mor.client.storage, opts, IN_THREADS) == ()
+    assert PostCommitServices(mor.client.storage, opts).compact(IN_THREADS) == ()
     assert f"run_compaction('{instant}')" in caplog.text
     assert still_there()
     with pytest.raises(BusyError, match="another program"):

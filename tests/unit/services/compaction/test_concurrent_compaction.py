@@ -16,7 +16,7 @@ from pyhudi.metadata.writer.initial_statistics import LOCAL
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.services.compaction.compaction_job import CompactionJob
 from pyhudi.services.compaction.compaction_runner import run_pending_compactions
-from pyhudi.services.post_commit_services import compact_after_commit
+from pyhudi.services.post_commit_services import PostCommitServices
 from pyhudi.services.rollback import roll_back
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.instant import Action, State
@@ -111,7 +111,7 @@ def test_two_at_a_time(mor: MorTable):
     before = mor.rows()
 
     def beside(job: CompactionJob) -> pa.Table:
-        assert compact_after_commit(mor.client.storage, opts, IN_THREADS) == ()
+        assert PostCommitServices(mor.client.storage, opts).compact(IN_THREADS) == ()
         return IN_THREADS.run(job)
 
     assert len(run_pending_compactions(mor.client, opts, RunnerOf(work=beside)).instants) == 1, (
@@ -200,7 +200,7 @@ def test_a_write_does_not_wait_for_plans_of_another_thread(mor: MorTable):
     with ThreadPoolExecutor() as pool:
         running = pool.submit(run_pending_compactions, mor.client, opts, RunnerOf(work=slow))
         assert started.wait(30)
-        writing = pool.submit(compact_after_commit, mor.client.storage, opts, IN_THREADS)
+        writing = pool.submit(PostCommitServices(mor.client.storage, opts).compact, IN_THREADS)
         try:
             assert writing.result(timeout=20) == ()
         finally:
@@ -250,10 +250,10 @@ def test_a_write_does_not_fail_because_of_what_follows_it(mor: MorTable, caplog:
         raise ConflictError(f"no worker for {len(job.slices)} slices")
 
     opts = {**mor.options, "hoodie.compact.inline.max.delta.commits": "1"}
-    assert compact_after_commit(mor.client.storage, Options.parse(opts), RunnerOf(work=broken)) == ()
+    assert PostCommitServices(mor.client.storage, Options.parse(opts)).compact(RunnerOf(work=broken)) == ()
     assert "no worker" in caplog.text
     opts["hoodie.fail.writes.on.inline.table.service.exception"] = "true"
     with pytest.raises(ServiceAfterCommitError, match=r"the write is committed.*no worker") as raised:
-        compact_after_commit(mor.client.storage, Options.parse(opts), RunnerOf(work=broken))
+        PostCommitServices(mor.client.storage, Options.parse(opts)).compact(RunnerOf(work=broken))
     assert isinstance(raised.value.__cause__, ConflictError)
     assert not isinstance(raised.value, ConflictError)  # statements are repeated after such

@@ -16,7 +16,7 @@ from pyhudi.errors import ConflictError
 from pyhudi.format.log import BlockType, scan_blocks
 from pyhudi.services.compaction.compaction_job import CompactionJob
 from pyhudi.services.compaction.compaction_runner import run_pending_compactions
-from pyhudi.services.post_commit_services import compact_after_commit
+from pyhudi.services.post_commit_services import PostCommitServices
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA
 from pyhudi.timeline.instant import Action
@@ -231,7 +231,7 @@ def test_after_a_commit(mor: MorTable):
 
     def act(**more: str) -> list[str]:
         opts = Options.parse({**mor.options, **{f"hoodie.{k.replace('__', '.')}": v for k, v in more.items()}})
-        done = compact_after_commit(mor.storage, opts, IN_THREADS)
+        done = PostCommitServices(mor.storage, opts).compact(IN_THREADS)
         return ["log" if result.is_log else "full" for result in done]
 
     assert act() == []
