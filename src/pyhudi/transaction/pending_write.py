@@ -49,6 +49,7 @@ class PendingWrite:
         self._active: ActiveTimeline
         self._instant: Instant
         self._fixed_instant = False
+        self._fence_closed = False
         self._finished = False
         self._start = time.perf_counter()
         self.timeline: Timeline
@@ -113,6 +114,12 @@ class PendingWrite:
     def _after_inflight(self) -> None:
         """Called after the inflight file has been created, under the lock."""
 
+    def _close_fence(self) -> None:
+        """Allow no more files of tasks, from `Transaction.commit` on, or from the end of the write."""
+        if not self._fence_closed:
+            self.fence.close()
+            self._fence_closed = True
+
     def leave_pending(self) -> None:
         """Leave the write pending for the next writer to resolve. From now on the heartbeat expires."""
         self._signals.abandon()
@@ -163,7 +170,7 @@ class PendingWrite:
         return warnings
 
     def _cleanup_steps(self) -> list[Callable[[], object]]:
-        return [self.fence.close, self.markers.delete, *self._signals.cleanup_steps()]
+        return [self._close_fence, self.markers.delete, *self._signals.cleanup_steps()]
 
     def __enter__(self) -> Self:
         return self

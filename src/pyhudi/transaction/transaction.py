@@ -128,7 +128,7 @@ class Transaction(PendingWrite):
         started = time.perf_counter()
         if self.action == Action.REPLACE_COMMIT and metadata.replaced is None:
             metadata = replace(metadata, replaced=REPLACED_SCHEMA.empty_table())
-        self.fence.close()  # From now on abandoned tasks add no files.
+        self._close_fence()  # From now on abandoned tasks add no files.
         self.reconcile_files(metadata)
         request = CommitRequest(metadata, exchange_table, index, conditions or CommitConditions(), schema_history)
         published = self._publish_or_leave_pending(request)
@@ -201,10 +201,11 @@ class Transaction(PendingWrite):
                 return None
             table = self._metadata_updates.locked_table(active, self.config, reserved)
             index = request.index or IndexDelta()
-            self.config = update_from_commit(table, self.instant, recorded.metadata, index)
+            table = update_from_commit(table, self.instant, recorded.metadata, index)
+            self.config = table.config
             done = self._publish(recorded, content, active, reserved)
             self._publication = Publication(done)  # Services of the metadata table may fail.
-            job = self._metadata_updates.plan_services(table.with_config(self.config))
+            job = self._metadata_updates.plan_services(table)
             self._publication = Publication(done, job)
         return None
 

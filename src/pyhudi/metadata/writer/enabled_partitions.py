@@ -31,7 +31,6 @@ from pyhudi.metadata.writer.initialize_partitions import build_partitions
 from pyhudi.metadata.writer.locked_table import LockedTable
 from pyhudi.storage import Storage
 from pyhudi.table.config.table_config import TableConfig
-from pyhudi.table.table_snapshot import TableSnapshot
 
 _log = logging.getLogger(__name__)
 
@@ -63,24 +62,23 @@ def enabled_partitions(config: TableConfig, opts: Options) -> list[str]:
     return enabled
 
 
-def recover_metadata_table(table: LockedTable) -> TableConfig:
-    """Delete a metadata table that is stale, and complete or remove interrupted builds of indexes."""
-    table = table.with_config(_delete_if_stale(table.snapshot))
-    return recover_index_builds(table.snapshot)
+def recover_metadata_table(table: LockedTable) -> LockedTable:
+    """Delete a metadata table that is stale, and complete or remove interrupted builds of indexes. Return the table
+    with the metadata table's timeline."""
+    table = _delete_if_stale(table)
+    return table.with_config(recover_index_builds(table.snapshot))
 
 
-def _delete_if_stale(table: TableSnapshot) -> TableConfig:
-    """Delete a metadata table that lacks its list of files or cannot be read, so that it is rebuilt. Return the
-    table's configuration."""
+def _delete_if_stale(table: LockedTable) -> LockedTable:
+    """Delete a metadata table that lacks its list of files or cannot be read, so that it is rebuilt."""
     storage, config = table.storage, table.config
     if FILES not in config.metadata_partitions:
-        return delete_metadata_table(storage, config)  # Including leftovers of an early failure.
+        return table.with_config(delete_metadata_table(storage, config))  # Including leftovers of an early failure.
     try:
-        open_timeline(table)
+        return table.with_metadata_timeline(open_timeline(table.snapshot).active)
     except MetadataTableError as failure:
         _log.warning("rebuilding the metadata table of %s: %s", storage.root, failure)
-        return delete_metadata_table(storage, config)
-    return config
+        return table.with_config(delete_metadata_table(storage, config))
 
 
 def drop_unmaintained_partitions(
@@ -150,7 +148,7 @@ def build_enabled_partitions(table: LockedTable, *, only_if_none: bool = False) 
     Pending instants of the table are omitted. ``only_if_none``: do nothing if there is a valid metadata table,
     regardless of its partitions.
     """
-    table = table.with_config(recover_metadata_table(table))
+    table = recover_metadata_table(table)
     if only_if_none and FILES in table.config.metadata_partitions:
         return table.config
     columns = columns_to_index(table.snapshot, table.opts)

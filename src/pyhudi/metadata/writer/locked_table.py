@@ -18,19 +18,23 @@ from pyhudi.timeline.time_generator import ReservedTime
 class LockedTable:
     """A table whose lock is held, with its configuration and timeline.
 
-    A change to the metadata table changes the configuration, too. It returns the new one, for `with_config`.
+    A change of the partitions of the metadata table changes the configuration, too. It returns the new one, for
+    `with_config`.
 
     Attributes:
         snapshot: Current configuration and timeline of the table.
         opts: Options of the writer or service.
         reserved: Instant time that was read under the lock.
         stats_reader: Reads files of the table to build indexes.
+        metadata_timeline: Timeline of its metadata table, if it has been loaded under the lock, which all other
+            processes that change it need, too.
     """
 
     snapshot: TableSnapshot
     opts: Options
     reserved: ReservedTime
     stats_reader: FileStatsReader
+    metadata_timeline: ActiveTimeline | None = None
 
     @property
     def storage(self) -> Storage:
@@ -48,8 +52,15 @@ class LockedTable:
         return self.snapshot.active
 
     def with_config(self, config: TableConfig) -> LockedTable:
-        """Return the table with a new configuration."""
-        return replace(self, snapshot=replace(self.snapshot, config=config))
+        """Return the table with a new configuration. The timeline of its metadata table, of which partitions may have
+        been built or deleted, is loaded again then."""
+        if config is self.config:
+            return self
+        return replace(self, snapshot=replace(self.snapshot, config=config), metadata_timeline=None)
+
+    def with_metadata_timeline(self, active: ActiveTimeline) -> LockedTable:
+        """Return the table with the timeline of its metadata table. Further changes of that are made through it."""
+        return replace(self, metadata_timeline=active)
 
     def with_options(self, opts: Options) -> LockedTable:
         """Return the table with other options."""
@@ -64,5 +75,5 @@ class LockedTable:
         return self.new_time() if version >= 8 else None
 
     def load_metadata_timeline(self) -> ActiveTimeline:
-        """Load the metadata table's timeline by one listing."""
-        return load_metadata_timeline(self.storage, self.config.version)
+        """Return the metadata table's timeline, loaded by one listing unless it is known."""
+        return self.metadata_timeline or load_metadata_timeline(self.storage, self.config.version)

@@ -56,20 +56,23 @@ def update_from_commit(
     instant: str,
     metadata: CommitMetadata,
     index: IndexDelta,
-) -> TableConfig:
-    """Apply a write that is about to be completed to the metadata table. Return the table's configuration.
+) -> LockedTable:
+    """Apply a write that is about to be completed to the metadata table. Return the table after that.
 
     A metadata table that is missing or outdated is rebuilt; one that the options disable is deleted. Partitions that
     cannot be maintained are removed. ``instant`` is inflight in the table's timeline.
     """
     if not is_metadata_enabled(table.opts):
-        return delete_metadata_table(table.storage, table.config)
+        return _without_metadata_table(table)
     try:
         return _apply_commit(table, instant, metadata, index)
     except CorruptTableError as failure:
         _log.warning("rebuilding the metadata table of %s: %s", table.storage.root, failure)
-        config = delete_metadata_table(table.storage, table.config)
-        return _apply_commit(table.with_config(config), instant, metadata, index)
+        return _apply_commit(_without_metadata_table(table), instant, metadata, index)
+
+
+def _without_metadata_table(table: LockedTable) -> LockedTable:
+    return table.with_config(delete_metadata_table(table.storage, table.config))
 
 
 def _apply_commit(
@@ -77,9 +80,9 @@ def _apply_commit(
     instant: str,
     metadata: CommitMetadata,
     index: IndexDelta,
-) -> TableConfig:
+) -> LockedTable:
     storage = table.storage
-    table = table.with_config(recover_metadata_table(table))
+    table = recover_metadata_table(table)
     retyped = retyped_indexes(table.snapshot, metadata)
     if retyped:
         table = table.with_config(retire_partitions(storage, table.config, retyped))
@@ -96,7 +99,7 @@ def _apply_commit(
     acknowledged = [p for p in config.metadata_partitions_inflight if p in {*FILE_PARTITIONS, *index.partitions}]
     commit = MetadataCommit(stats, acknowledged=acknowledged)
     complete_delta_commit(active, delta_commit, commit, config.version, table.completed_at(config.version))
-    return config
+    return table.with_metadata_timeline(active)
 
 
 def _with_unaffected_indexes(
@@ -148,8 +151,8 @@ def _drop_unfinished(table: LockedTable, active: ActiveTimeline) -> None:
     drop_unfinished(active, table.config, pending, heartbeats)
 
 
-def update_from_clean(table: LockedTable, instant: str, deleted: pa.Table, dropped: Sequence[str]) -> TableConfig:
-    """Record files deleted by a clean in the metadata table. Return the table's configuration.
+def update_from_clean(table: LockedTable, instant: str, deleted: pa.Table, dropped: Sequence[str]) -> LockedTable:
+    """Record files deleted by a clean in the metadata table. Return the table after that.
 
     Args:
         table: The table, whose lock is held.
@@ -157,14 +160,14 @@ def update_from_clean(table: LockedTable, instant: str, deleted: pa.Table, dropp
         deleted: The files (`pyhudi.metadata.records.record_factory.FILE_COLUMNS`; sizes are ignored).
         dropped: Partitions without files.
     """
-    storage, config = table.storage, table.config
-    if FILES not in config.metadata_partitions:
-        return config
+    storage = table.storage
+    if FILES not in table.config.metadata_partitions:
+        return table
     try:
-        config = recover_metadata_table(table)
+        table = recover_metadata_table(table)
+        config = table.config
         if FILES not in config.metadata_partitions:
-            return config
-        table = table.with_config(config)
+            return table
         active = table.load_metadata_timeline()
         _drop_unfinished(table, active)
         if instant in active.timeline:
@@ -177,8 +180,8 @@ def update_from_clean(table: LockedTable, instant: str, deleted: pa.Table, dropp
         complete_delta_commit(active, delta_commit, commit, config.version, table.completed_at(config.version))
     except CorruptTableError as failure:
         _log.warning("deleting the metadata table of %s: %s", storage.root, failure)
-        return delete_metadata_table(storage, config)
-    return config
+        return _without_metadata_table(table)
+    return table.with_metadata_timeline(active)
 
 
 def write_records(
