@@ -70,12 +70,12 @@ class FileSystemBasedLockProvider(LockProvider):
         if stat is None:
             return f"{where} (no longer exists)"
         since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(stat.mtime_ms / 1000))
-        return f"{where} (created {since}; content: {content})"
+        return f"{where} (created {since}; content: {content or 'none, as if by Apache Hudi'})"
 
     @property
     def cure(self) -> str:
         return (
-            "wait for the writer in its content; if that no longer runs, delete the file, or set "
+            "wait for the writer that created it; if that no longer runs, delete the file, or set "
             f"{options.LOCK_FILESYSTEM_EXPIRE_MIN.key} to the minutes after which a lock file may be taken over"
         )
 

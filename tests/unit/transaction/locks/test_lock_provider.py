@@ -118,12 +118,19 @@ def test_the_file_is_there_while_the_lock_is_held(storage: Storage) -> None:
     assert not storage.exists(LOCK_FILE)
 
 
-def test_a_file_of_somebody_else_is_respected(storage: Storage) -> None:
-    storage.create(LOCK_FILE, b"written by a JVM")
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"written by a JVM", "content: written by a JVM"),
+        (b"", "content: none, as if by Apache Hudi.*wait for the writer that created it"),
+    ],
+)
+def test_a_file_of_somebody_else_is_respected(storage: Storage, content: bytes, message: str) -> None:
+    storage.create(LOCK_FILE, content)
     lock = FileSystemBasedLockProvider(storage, retry_policy=QUICK)
-    with pytest.raises(LockError, match="written by a JVM"), lock:
+    with pytest.raises(LockError, match=message), lock:
         pass
-    assert storage.read(LOCK_FILE) == b"written by a JVM"
+    assert storage.read(LOCK_FILE) == content
 
 
 def test_a_file_that_expired_is_taken_over(storage: Storage, tmp_path: Path) -> None:
