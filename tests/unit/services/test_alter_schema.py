@@ -26,6 +26,7 @@ from pyhudi.metadata.indexes.index_declarations import declare_partitions
 from pyhudi.metadata.indexes.secondary_index_definition import secondary_definition
 from pyhudi.schema.evolution import schema_changes
 from pyhudi.schema.evolution.internal_schema import InternalSchema
+from pyhudi.schema.meta_fields import META_COLUMNS
 from pyhudi.services.alter_schema import alter_schema
 from pyhudi.storage import Storage
 from pyhudi.table.meta_client import TableMetaClient
@@ -86,6 +87,18 @@ def test_what_is_left_on_disk(tmp_path: Path, version: int) -> None:
     assert file.name.startswith(f"{done.instant}_" if version >= 8 else f"{done.instant}.")
     assert [one["version_id"] for one in json.loads(file.read_text())["schemas"]] == [int(done.instant or 0), 0]
     assert table.alter_schema().commit().instant is None  # nothing to be changed
+
+
+def test_meta_columns_stay_in_front(tmp_path: Path) -> None:
+    """Apache Hudi finds the file name at the fifth place: its inserts wrote it into a column that was in front."""
+    table = make(tmp_path / "t")
+    with table.alter_schema() as columns:
+        columns.add_column("x", "string", first=True).move_column("s", first=True).move_column("v", before="s")
+    (file,) = (tmp_path / "t/.hoodie/.schema").glob("*.schemacommit")
+    newest, _ = json.loads(file.read_text())["schemas"]
+    assert [field["name"] for field in newest["fields"]] == [*META_COLUMNS, "v", "s", "x", "id", "p"]
+    with pytest.raises(SchemaMismatchError, match="has no such column"):
+        table.alter_schema().add_column("y", "string", before="_hoodie_file_name").commit()
 
 
 def test_the_next_changes_go_on(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from pyhudi.schema.evolution.internal_types import (
 from pyhudi.schema.evolution.type_widening import widened_type
 from pyhudi.schema.logical_types.blobs import BLOB, BLOB_TEXT
 from pyhudi.schema.logical_types.variants import VARIANT_TEXT
-from pyhudi.schema.meta_columns import is_reserved
+from pyhudi.schema.meta_columns import is_meta_column, is_reserved
 from pyhudi.schema.name_resolution import matches_ignoring_case
 from pyhudi.schema.table_types import NAME_RULE, is_valid_name, nullable_type
 
@@ -37,7 +37,8 @@ _NEW = "\0new"
 
 @dataclass(frozen=True, slots=True)
 class ColumnPosition:
-    """A position among the fields of a struct: first, or before or after another field."""
+    """A position among the fields of a struct: first, or before or after another field. Meta columns stay in front:
+    Apache Hudi writes them by their positions."""
 
     first: bool = False
     after: str | None = None
@@ -50,19 +51,21 @@ class ColumnPosition:
             SchemaMismatchError: The reference field does not exist.
         """
         others = [field for field in fields if field.id != moved.id]
+        meta = [field for field in others if not parent and is_meta_column(field.name)]
+        others = [field for field in others if field not in meta]
         if self.first:
-            return (moved, *others)
+            return (*meta, moved, *others)
         reference = self.after if self.after is not None else self.before
         names = [field.name for field in others]
         if reference is None:
-            return (*others, moved)
+            return (*meta, *others, moved)
         if reference not in names:
             raise SchemaMismatchError(
                 f"cannot place column {_child_path(parent, moved.name)!r} next to {reference!r}: "
                 f"{parent or 'the table'} has no such column; it has {', '.join(names)}"
             )
         at = names.index(reference) + (self.after is not None)
-        return (*others[:at], moved, *others[at:])
+        return (*meta, *others[:at], moved, *others[at:])
 
 
 LAST = ColumnPosition()
