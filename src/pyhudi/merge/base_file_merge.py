@@ -68,7 +68,8 @@ def _merged_by(
     touched = base.take(pa.array(positions))
     older = RecordVersions.from_rows(touched, np.zeros(len(positions), dtype=np.bool_), rules, base.schema)
     newer = replace(updates, rows=updates.rows.select(base.schema.names))
-    merged = versions_of_records(merge_pairs(older.as_records(), newer.as_records(), rules.merger), rules)
+    pairs = merge_pairs(older.as_records(), newer.as_records(), rules.merger)
+    merged = versions_of_records(pairs, rules, base.schema)
     dead = merged.is_delete
     data_columns = [name for name in base.schema.names if not is_meta_column(name)]
     changed = ~dead & ~equal_rows(touched, merged.rows, data_columns)

@@ -67,9 +67,10 @@ class RecordVersions:
         )
 
     def as_records(self) -> Records:
-        """Return the versions in the form that custom mergers receive."""
+        """Return the versions in the form that custom mergers receive: all columns may be null, as those of deletes."""
         assigned = {name: pa.array(mask) for name, mask in self.assigned.items()}
-        return Records(self.rows, pa.array(self.is_delete), self.ordering, assigned)
+        rows = pa.RecordBatch.from_arrays(self.rows.columns, schema=as_nullable_fields(self.rows.schema))
+        return Records(rows, pa.array(self.is_delete), self.ordering, assigned)
 
 
 def ordering_of(rows: pa.RecordBatch, fields: Sequence[str], table: pa.Schema) -> tuple[pa.Array, ...]:
@@ -90,7 +91,8 @@ def fold_record_versions(versions: RecordVersions, record: Index, rules: MergeRu
     """Fold versions into one per record, in the order of the record numbers ``record`` of the rows (from 0 without
     gaps). Rows are in the order in which they were written."""
     if rules.merger is not None:
-        return versions_of_records(fold_records(versions.as_records(), record, rules.merger), rules)
+        records = fold_records(versions.as_records(), record, rules.merger)
+        return versions_of_records(records, rules, versions.rows.schema)
     rows, schema = versions.rows, versions.rows.schema
     folded = fold(
         Versions(
@@ -115,12 +117,13 @@ def fold_record_versions(versions: RecordVersions, record: Index, rules: MergeRu
     return RecordVersions(merged, picked.is_delete, picked.natural, picked.ordering, assigned)
 
 
-def versions_of_records(records: Records, rules: MergeRules) -> RecordVersions:
-    """Convert the result of a custom merger to record versions."""
+def versions_of_records(records: Records, rules: MergeRules, schema: pa.Schema) -> RecordVersions:
+    """Convert the result of a custom merger to record versions with the columns of ``schema``."""
     dead: Mask = records.is_delete.to_numpy(zero_copy_only=False)
     natural = dead & without_ordering(records.ordering, len(dead)) if records.ordering else dead
     assigned = {name: mask.to_numpy(zero_copy_only=False) for name, mask in records.assigned.items()}
-    return RecordVersions(records.rows, dead, natural, records.ordering if rules.ordering_fields else (), assigned)
+    rows = pa.RecordBatch.from_arrays(records.rows.columns, schema=schema)
+    return RecordVersions(rows, dead, natural, records.ordering if rules.ordering_fields else (), assigned)
 
 
 def joined(first: RecordVersions, second: RecordVersions) -> RecordVersions:
