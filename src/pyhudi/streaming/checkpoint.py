@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.config.enums import TableType
 from pyhudi.config.options import STREAMING_CHECKPOINT_IDENTIFIER, STREAMING_IGNORE_FAILED_BATCH
 from pyhudi.errors import CheckpointError, HudiError, NotAHudiTableError
 from pyhudi.storage import Storage
@@ -87,10 +88,12 @@ class SinkHistory:
     Attributes:
         last: Checkpoint of the newest commit, archived ones included, that has the identifier; None if there is none.
         commits: Requested times of the commits of the active timeline at that time.
+        table_type: Type of the table; None: there is no table yet.
     """
 
     last: SinkCheckpoint | None = None
     commits: frozenset[str] = frozenset()
+    table_type: TableType | None = None
 
     @classmethod
     def load(cls, storage: Storage, identifier: str) -> SinkHistory:
@@ -106,7 +109,8 @@ class SinkHistory:
         active = client.active_timeline()
         commits = frozenset(instant.requested for instant in active.timeline.writes().completed())
         checkpoints = (SinkCheckpoint.from_commit(extra, identifier) for extra in _newest_first(active))
-        return cls(next((checkpoint for checkpoint in checkpoints if checkpoint is not None), None), commits)
+        last = next((checkpoint for checkpoint in checkpoints if checkpoint is not None), None)
+        return cls(last, commits, client.config.table_type)
 
     def later_commit(self, this: SinkCheckpoint, active: ActiveTimeline) -> Instant | None:
         """Return a commit since then that contains a batch; None if there is none. It may have been archived since.

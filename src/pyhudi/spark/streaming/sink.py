@@ -18,7 +18,7 @@ from pyspark.sql.streaming import StreamingQuery
 from pyhudi.config import Options, options
 from pyhudi.config.enums import TableType
 from pyhudi.config.misspelled_options import refuse_misspelled
-from pyhudi.errors import ConfigError, HudiError, InvalidOptionError, NotAHudiTableError, ValidationError
+from pyhudi.errors import ConfigError, HudiError, InvalidOptionError, ValidationError
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.session_settings import STREAMING_QUERY_ID
 from pyhudi.spark.streaming.compactor import AsyncCompactor
@@ -26,7 +26,6 @@ from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.spark.write.write_job import IdempotentCommit
 from pyhudi.storage import open_storage
 from pyhudi.streaming.checkpoint import SinkCheckpoint, SinkHistory, check_continuity, query_id
-from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.write.settings.unsupported_options import check_unsupported_options
 from pyhudi.write.write_operations import check_operation
 
@@ -94,7 +93,7 @@ class StreamingSink:
             try:
                 # Spark may still run the query in another process, which may commit the batch at any time.
                 commit = IdempotentCommit(this.metadata(), partial(history.later_commit, this))
-                write(rows, self.path, self._options(), idempotent=commit, cached=True)
+                write(rows, self.path, self._options(history), idempotent=commit, cached=True)
             except Exception as error:
                 is_stopped = self._query is not None and not self._query.isActive
                 if attempt < attempts and not is_stopped and not _is_final(error):
@@ -125,9 +124,10 @@ class StreamingSink:
             check_continuity(history.last, this)
         return False
 
-    def _options(self) -> dict[str, str]:
+    def _options(self, history: SinkHistory) -> dict[str, str]:
         """Return the options of a batch, with those of asynchronous compaction translated to those of a batch write."""
-        if not self._is_merge_on_read():
+        table_type = history.table_type or self.opts.get_typed(options.TABLE_TYPE)
+        if table_type is not TableType.MERGE_ON_READ:
             return self._sink_options
         if self.opts.get_typed(options.STREAMING_DISABLE_COMPACTION):
             none = dict.fromkeys((options.COMPACT_INLINE.key, options.COMPACT_SCHEDULE_INLINE.key), "false")
@@ -135,13 +135,6 @@ class StreamingSink:
         if self._compactor.is_wanted:
             return {**self._sink_options, options.COMPACT_SCHEDULE_INLINE.key: "true"}
         return self._sink_options
-
-    def _is_merge_on_read(self) -> bool:
-        try:
-            table_type = TableMetaClient.open(self._storage, self.opts).config.table_type
-        except NotAHudiTableError:
-            table_type = self.opts.get_typed(options.TABLE_TYPE)
-        return table_type is TableType.MERGE_ON_READ
 
 
 def start(writer: Any, sink: StreamingSink, mode: str, foreach_batch: Any, begin: Any) -> Any:
