@@ -76,7 +76,7 @@ def replace_where_pinned(
         written = new.select(*columns).unionByName(kept.select(*columns))
         return write_changes(
             written,
-            pinned.client,
+            pinned.table,
             pinned.opts,
             Operation.INSERT_OVERWRITE,
             DmlCommit(reads),

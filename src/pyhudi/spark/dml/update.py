@@ -115,7 +115,7 @@ def update_pinned(
             origin=origin,
         )
         done = write_changes(
-            rows, target.client, target.opts, Operation.UPSERT, DmlCommit(reads, changes), spec=target.spec
+            rows, target.table, target.opts, Operation.UPSERT, DmlCommit(reads, changes), spec=target.spec
         )
     if matched is None:
         matched = done.num_deletes + done.num_updates if moves else done.num_updates
@@ -213,7 +213,7 @@ def delete_pinned(spark: SparkSession, pinned: TargetSnapshot, selection: RowSel
     rows = select_names(rows, [*target.deletion_columns, *target.helpers]).withColumn(IS_DELETE, F.lit(True))
     changes = RowChanges(target.locations, NewRecords.NONE, origin=_origin(selection.where))
     done = write_changes(
-        rows, target.client, target.opts, Operation.DELETE, DmlCommit(target.reads, changes), spec=target.spec
+        rows, target.table, target.opts, Operation.DELETE, DmlCommit(target.reads, changes), spec=target.spec
     )
     return ChangeResult(done, done.num_deletes, rows_deleted=done.num_deletes)
 

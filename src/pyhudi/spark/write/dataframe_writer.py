@@ -33,6 +33,7 @@ from pyhudi.spark.write.write_services import write_with_services
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.config.version_support import WRITABLE_VERSIONS
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.transaction.single_writer_locks import in_process_writer_lock
 from pyhudi.write.conflict_retries import with_retries
 from pyhudi.write.settings.unsupported_options import check_unsupported_options
@@ -227,7 +228,7 @@ def _upgraded(df: DataFrame, client: TableMetaClient, operation: Operation, opts
 
 def write_changes(
     df: DataFrame,
-    client: TableMetaClient,
+    table: TableSnapshot,
     write_options: Mapping[str, object],
     operation: Operation,
     commit: DmlCommit,
@@ -240,7 +241,7 @@ def write_changes(
     Args:
         df: The rows (`pyhudi.spark.write.row_change_locations`), or, without ``changes``, rows whose keys are
             looked up.
-        client: The table as the statement has read it.
+        table: The snapshot that the statement has read.
         write_options: Options of the statement.
         operation: Operation of the commit.
         commit: The files that the statement has read, and its changes.
@@ -254,10 +255,10 @@ def write_changes(
     opts = Options.parse(write_options)
     check_unsupported_options(opts)
     check_sync_options(df.sparkSession, opts)
-    rows, changes = df.drop(*CHANGE_COLUMNS), commit.changes
-    job = prepare_write(rows, client.storage, client, operation, opts, changes=changes, spec=spec)
+    rows, changes, client = df.drop(*CHANGE_COLUMNS), commit.changes, TableMetaClient(table.storage, table.config, opts)
+    job = prepare_write(rows, table.storage, client, operation, opts, changes=changes, spec=spec, pinned=table)
     job = replace(job, df=job.df if changes is None else df, dml=commit, partitions=tuple(partitions))
-    return sync_after_write(df.sparkSession, client.storage, opts, write_with_services(job))
+    return sync_after_write(df.sparkSession, table.storage, opts, write_with_services(job))
 
 
 def _operation(opts: Options, *, keyed: bool) -> Operation:

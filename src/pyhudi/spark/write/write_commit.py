@@ -60,7 +60,7 @@ def _check_reads(job: WriteJob, tx: Transaction) -> None:
     """
     if job.reads is None or job.client is None:
         return
-    conflict = job.reads.find_conflict(tx.instant, job.client.active_timeline())
+    conflict = job.reads.find_conflict(tx.instant, tx.active)  # which was loaded under the lock
     if conflict is not None:
         raise conflict.error()
 

@@ -7,7 +7,7 @@ micro-batch whose rows are not counted (ADR 14) are found while writing, and rol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
@@ -33,7 +33,7 @@ def execute_write(job: WriteJob) -> WriteResult:
     """Execute a job: insert, bulk_insert, upsert, delete, insert_overwrite(_table) or bucket_rescale."""
     plan: WritePlan | None = None
     try:
-        plan = plan_ahead(job, None if job.existing is None else job.existing.active.reload)
+        plan = plan_ahead(job, None if job.existing is None else job.existing.active)
         with batch_limits(job, plan), begin_write(job) as tx:
             partitions = tx.config.metadata_partitions
             if plan is None or not plan.is_current(tx.timeline, partitions):
@@ -66,14 +66,18 @@ def batch_limits(job: WriteJob, plan: WritePlan | None) -> AbstractContextManage
     return batches_limited_by_rows(job.df, None if plan is None else plan.row_count)
 
 
-def plan_ahead(job: WriteJob, look: Callable[[], ActiveTimeline] | None) -> WritePlan | None:
-    """Plan a job before its instant is created, on the timeline that ``look`` returns (None if there is no table yet);
-    return None if that is not possible, because generated keys contain the instant, or has no benefit."""
+def plan_ahead(job: WriteJob, active: ActiveTimeline | None) -> WritePlan | None:
+    """Plan a job before its instant is created, on the timeline with which it was prepared (None if there is no table
+    yet); return None if that is not possible, because generated keys contain the instant, or has no benefit.
+
+    What others have committed since is seen when the instant is created, under the lock of the table, and the plan is
+    made again then.
+    """
     if job.spec.auto_keys or _writes_new_files(job):
         return None
     partitions = () if job.client is None else job.client.config.metadata_partitions
     with key_errors(job.df, job.spec):
-        return plan_write(job, None if look is None else look(), partitions)
+        return plan_write(job, active, partitions)
 
 
 def plan_write(

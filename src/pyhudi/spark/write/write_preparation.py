@@ -65,6 +65,7 @@ def prepare_write(
     *,
     changes: RowChanges | None = None,
     spec: KeySpec | None = None,
+    pinned: TableSnapshot | None = None,
 ) -> WriteJob:
     """Check everything that can be checked without the data.
 
@@ -76,6 +77,7 @@ def prepare_write(
         opts: Options of the write.
         changes: Differences from other writes, if the rows are changes of rows that were read.
         spec: Specification of the keys of the table, if the caller has made it (`key_spec`).
+        pinned: Snapshot of the table that the caller has read; None: it is read now.
 
     Raises:
         ConfigError: Options contradict each other or the table.
@@ -89,7 +91,11 @@ def prepare_write(
     stored_keys = changes is None and _has_stored_keys(df, client, config, operation)
     located = changes is not None and changes.located
     keeps_keys = changes is not None and changes.keeps_keys
-    pinned = _checked_snapshot(client, target, operation, located=located or stored_keys, keeps_keys=keeps_keys)
+    _check_operation(target, operation, located=located or stored_keys)
+    if pinned is None and client is not None:
+        pinned = TableSnapshot.load(client)
+    if pinned is not None:
+        _check_table(pinned, operation, opts, keeps_keys=keeps_keys)
     if spec is None:
         spec = KeySpec.from_config(config, opts) if pinned is None else key_spec(pinned, opts)
     spec = spec.at(storage)
@@ -153,31 +159,32 @@ def _check_not_encrypted(spark: SparkSession, opts: Options) -> None:
         )
 
 
-def _checked_snapshot(
-    client: TableMetaClient | None, target: WriteTarget, operation: Operation, *, located: bool, keeps_keys: bool
-) -> TableSnapshot | None:
-    """Check that an operation with these options fits the table. Return its latest snapshot; None if it does not exist
-    yet.
+def _check_operation(target: WriteTarget, operation: Operation, *, located: bool) -> None:
+    """Check, before a table is created, that an operation fits the options.
 
     Args:
-        client: The table.
         target: The table and the options of the write.
         operation: Operation of the write.
         located: The file groups of the rows are known, or their keys.
+    """
+    check_lock_provider(target.opts)
+    check_writable(target.config, target.merging, operation, target.opts, located=located)
+    check_services_after_commit(target.config, target.opts)
+
+
+def _check_table(table: TableSnapshot, operation: Operation, opts: Options, *, keeps_keys: bool) -> None:
+    """Check that an operation fits the partitions and the index of the table.
+
+    Args:
+        table: The table before the write.
+        operation: Operation of the write.
+        opts: Options of the write.
         keeps_keys: All records stay in their file groups, whatever index has put them there.
     """
-    opts = target.opts
-    check_lock_provider(opts)  # before a table is created
-    check_writable(target.config, target.merging, operation, opts, located=located)
-    check_services_after_commit(target.config, opts)
-    if client is None:
-        return None
-    table = TableSnapshot.load(client)
     warn_of_old_partitions(table.config, operation, opts)
     bucketed = opts.get_typed(options.INDEX_TYPE) is IndexType.BUCKET
     if operation is not Operation.DELETE_PARTITION and not bucketed and not keeps_keys:
         check_not_bucketed(table)
-    return table
 
 
 def _existing(

@@ -177,7 +177,7 @@ class MergeBuilder:
             repeated = counts is not None and counts.repeated_deletes
             rows, changes = merged.rows(cached, repeated=repeated)
             commit = DmlCommit(target.reads, changes, counts_changes=merged.are_counted_by_write)
-            done = write_changes(rows, target.client, target.opts, Operation.UPSERT, commit, spec=target.spec)
+            done = write_changes(rows, target.table, target.opts, Operation.UPSERT, commit, spec=target.spec)
         counts = counts or MergeCounts.of_write(done)
         return ChangeResult(done, counts.updated + counts.deleted, counts.updated, counts.inserted, counts.deleted)
 
@@ -192,7 +192,7 @@ class MergeBuilder:
         reads = target.whole_table()
         try:
             done = write_changes(
-                rows, target.client, opts, Operation.UPSERT, DmlCommit(reads, key_constraint=exact), spec=target.spec
+                rows, target.table, opts, Operation.UPSERT, DmlCommit(reads, key_constraint=exact), spec=target.spec
             )
         except KeyConstraintError:
             return None
