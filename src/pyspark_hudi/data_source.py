@@ -16,14 +16,13 @@ from pyhudi.errors import QueryError, UnsupportedTableError
 from pyhudi.read.execution.arrow_scan import slice_readers
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.query.query import Query
-from pyhudi.read.query.table_location import locate_table
+from pyhudi.read.query.table_location import open_table
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.schema.converters.spark_arrow import as_spark_arrow
 from pyhudi.spark.execution.slice_tasks import piece_numbers
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.storage import Storage
-from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyspark_hudi.append_job import ACTIVATE, prepare_append
 from pyspark_hudi.append_writer import HudiAppendWriter
@@ -162,9 +161,9 @@ def _planned(
         raise QueryError("format('hudi') requires the path of a table: .load(path)")
     refuse_misspelled_query(given)
     settings = Options.parse(given)
-    place = locate_table(path, settings)
-    table = TableSnapshot.load(TableMetaClient.open(place.root, settings))
-    query = replace(Query.from_options(settings, table.config), subpath=place.subpath)
+    client, subpath = open_table(path, settings)
+    table = TableSnapshot.load(client)
+    query = replace(Query.from_options(settings, table.config), subpath=subpath)
     if query.changes:
         raise QueryError(f"format('hudi') in a session without pyhudi does not support change data; {_CURE}")
     return table, plan_scan(table, query, columns=columns, filter=row_filter, opts=settings)

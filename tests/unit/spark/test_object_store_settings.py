@@ -35,7 +35,7 @@ def test_a_table_is_found_with_the_settings_of_the_session() -> None:
         TableMetaClient.create(path, TableConfig.for_new_table(given), given)
         keys = {"access.key": "test-id", "secret.key": "test-secret", "endpoint": server.endpoint}
         spark = session({PREFIX + key: value for key, value in keys.items()})
-        assert SqlTable.at(spark, path).load_config().name == "t"
+        assert SqlTable.at(spark, path).config.name == "t"
         assert not SqlTable.exists(spark, f"{path}/none")
         # options that are given override those of the session
         elsewhere = session({f"{PREFIX}endpoint": "http://127.0.0.1:1"})

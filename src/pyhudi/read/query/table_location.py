@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pyhudi.config import Options
 from pyhudi.errors import NotAHudiTableError, StorageError, TableExistsError
 from pyhudi.read.query.other_contents import describe_contents, describe_file, describe_other_format
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.table_paths import META_FOLDER
 from pyhudi.table.config.properties_file import BACKUP_PATH, PATH
+from pyhudi.table.meta_client import TableMetaClient
 
 _PROPERTIES = (PATH, BACKUP_PATH)
 
@@ -45,6 +47,22 @@ def locate_table(path: str, options: Mapping[str, str] | None = None) -> TableLo
             f"{place.root!r}{pattern}; load {place.root!r} and filter by its partition columns"
         )
     return place
+
+
+def open_table(path: str, options: Options) -> tuple[TableMetaClient, str]:
+    """Open the table at ``path``, or the one that contains the folder ``path``. Return it with the requested folder
+    (``""``: all of it).
+
+    Nearly all paths are those of tables, so the search begins only where there is none.
+
+    Raises:
+        NotAHudiTableError: As `locate_table`.
+    """
+    try:
+        return TableMetaClient.open(path, options), ""
+    except NotAHudiTableError:
+        place = locate_table(path, options)
+        return TableMetaClient.open(place.root, options), place.subpath
 
 
 def table_above(path: str, options: Mapping[str, str] | None) -> str | None:

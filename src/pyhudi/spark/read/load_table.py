@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.config import Options
 from pyhudi.config.misspelled_options import refuse_other_formats
 from pyhudi.read.query.query import Query
-from pyhudi.read.query.table_location import locate_table
+from pyhudi.read.query.table_location import open_table
 from pyhudi.spark.read.dataframe_reader import read, read_pruned
 from pyhudi.storage.storage_factory import HADOOP_S3_KEYS
 from pyhudi.table.meta_client import TableMetaClient
@@ -38,6 +38,35 @@ def load_request(frame: DataFrame) -> LoadRequest | None:
     return request
 
 
+@dataclass(frozen=True, slots=True)
+class TableQuery:
+    """A query of a table that was opened for it.
+
+    Attributes:
+        client: The table.
+        query: The query.
+        opts: Options of the read.
+    """
+
+    client: TableMetaClient
+    query: Query
+    opts: Options
+
+    @classmethod
+    def open(cls, spark: SparkSession, path: str, options: Mapping[str, object] | None) -> TableQuery:
+        """Open the table of a query. Arguments and errors as of `load_table`."""
+        refuse_other_formats(options or {})
+        opts = Options.parse({**session_settings(spark, path), **(options or {})})
+        client, subpath = open_table(path, opts)
+        return cls(client, replace(Query.from_options(opts, client.config), subpath=subpath), opts)
+
+    def rows(self, spark: SparkSession, predicate: str | None = None) -> DataFrame:
+        """Return the rows. Arguments and errors as of `load_table`."""
+        if predicate is not None:
+            return read_pruned(spark, self.client, self.query, predicate, self.opts)
+        return read(spark, self.client, self.query, opts=self.opts)
+
+
 def load_table(
     spark: SparkSession,
     path: str,
@@ -62,14 +91,7 @@ def load_table(
         ConfigError: An option of another table format chooses the rows.
         InvalidOptionError: An option is invalid.
     """
-    refuse_other_formats(options or {})
-    opts = Options.parse({**session_settings(spark, path), **(options or {})})
-    location = locate_table(path, opts)
-    client = TableMetaClient.open(location.root, opts)
-    query = replace(Query.from_options(opts, client.config), subpath=location.subpath)
-    if predicate is not None:
-        return read_pruned(spark, client, query, predicate, opts)
-    return read(spark, client, query, opts=opts)
+    return TableQuery.open(spark, path, options).rows(spark, predicate)
 
 
 def session_settings(spark: SparkSession, path: str) -> dict[str, str]:

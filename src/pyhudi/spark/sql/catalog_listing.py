@@ -134,7 +134,7 @@ def listed_columns(spark: SparkSession, name: Name, columns: list[Column]) -> li
     if entry is None:
         return columns
     try:
-        partitions = {field.name for field in SqlTable.from_catalog(spark, entry).load_config().partition_fields}
+        partitions = {field.name for field in SqlTable.from_catalog(spark, entry).config.partition_fields}
     except HudiError:  # its files are gone, for instance
         return columns
     return [column._replace(isPartition=column.isPartition or column.name in partitions) for column in columns]

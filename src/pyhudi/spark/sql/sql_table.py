@@ -38,10 +38,17 @@ def _columns(client: TableMetaClient) -> pa.Schema:
 
 @dataclass(frozen=True, slots=True)
 class SqlTable:
-    """A table at a location, opened again by each call, and the options of reads and writes."""
+    """A table of a SQL statement.
+
+    Attributes:
+        location: Its path or URI.
+        opts: Options of reads and writes.
+        client: The table as it was opened; its properties are those at that time.
+    """
 
     location: str
     opts: Options
+    client: TableMetaClient
 
     @classmethod
     def at(cls, spark: SparkSession, location: str, table_options: Mapping[str, object] | None = None) -> SqlTable:
@@ -55,9 +62,8 @@ class SqlTable:
         Raises:
             NotAHudiTableError: There is none.
         """
-        table = cls(location, Options.parse({**session_settings(spark, location), **(table_options or {})}))
-        table.client()
-        return table
+        opts = Options.parse({**session_settings(spark, location), **(table_options or {})})
+        return cls(location, opts, TableMetaClient.open(location, opts))
 
     @classmethod
     def from_catalog(cls, spark: SparkSession, table: CatalogTable) -> SqlTable:
@@ -77,29 +83,25 @@ class SqlTable:
             return False
         return True
 
-    def client(self) -> TableMetaClient:
-        """Open the table."""
-        return TableMetaClient.open(self.location, self.opts)
-
-    def load_config(self) -> TableConfig:
-        """Read ``hoodie.properties``."""
-        return self.client().config
+    @property
+    def config(self) -> TableConfig:
+        """Content of ``hoodie.properties``."""
+        return self.client.config
 
     def load_schema(self) -> pa.Schema:
         """Read the table's columns, meta columns first; empty if it has no commits."""
-        return _columns(self.client())
+        return _columns(self.client)
 
     def load_sql_schema(self) -> StructType:
         """Read the table's columns in the order in which SQL lists them: meta columns first, partition columns last
         (`partitions_last`)."""
-        client = self.client()
-        schema = spark_schema(_columns(client))
-        return StructType([schema[name] for name in partitions_last(schema.names, client.config)])
+        schema = spark_schema(self.load_schema())
+        return StructType([schema[name] for name in partitions_last(schema.names, self.config)])
 
     @property
     def inspect(self) -> Inspect:
         """Files, slices and partitions."""
-        return Inspect(lambda: TableSnapshot.load(self.client()))
+        return Inspect(lambda: TableSnapshot.load(self.client))
 
     def delete_partitions(self, spark: SparkSession, paths: list[str]) -> None:
         """Drop partitions by their paths, in one commit."""

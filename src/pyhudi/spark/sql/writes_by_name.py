@@ -120,7 +120,7 @@ def _check_partition_columns(spark: SparkSession, table: CatalogTable, partition
     Raises:
         SchemaMismatchError: They differ.
     """
-    fields = tuple(field.name for field in SqlTable.from_catalog(spark, table).load_config().partition_fields)
+    fields = tuple(field.name for field in SqlTable.from_catalog(spark, table).config.partition_fields)
     if partition_by and [name.lower() for name in partition_by] != [name.lower() for name in fields]:
         raise SchemaMismatchError(
             f"{table.sql} is partitioned by ({', '.join(fields)}), not by ({', '.join(partition_by)}); omit "
@@ -234,6 +234,6 @@ def _replacement_statement(spark: SparkSession, table: CatalogTable, spec: Table
     """Return a CREATE TABLE statement for an existing table; settings that the writer omits are kept."""
     columns = spec.partitioned_by
     if not columns:
-        columns = tuple(one.name for one in SqlTable.from_catalog(spark, table).load_config().partition_fields)
+        columns = tuple(one.name for one in SqlTable.from_catalog(spark, table).config.partition_fields)
     properties = {key: value for key, value in table.properties.items() if key != "path"}
     return _statement(spark, table.name, TableSpec(columns, {**properties, **spec.options}))

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from pyhudi.format.file_names import BASE, LOG, parse_names, split_paths
 from pyhudi.storage import Storage
 from pyhudi.storage.concurrent_reads import concurrent_map
+from pyhudi.storage.storage_protocol import LISTING_SCHEMA
 from pyhudi.storage.table_paths import META_FOLDER, PARTITION_METADATA
 
 FILE_SCHEMA = pa.schema(
@@ -83,6 +84,4 @@ def _list_tree(storage: Storage, folders: Sequence[str] | None) -> pa.Table:
 
 def _list_folders(storage: Storage, partitions: Sequence[str]) -> pa.Table:
     folders = sorted(set(partitions))
-    if len(folders) == 1:
-        return storage.list(folders[0])
-    return pa.concat_tables([storage.list("").slice(0, 0), *concurrent_map(storage.list, folders)])
+    return pa.concat_tables([LISTING_SCHEMA.empty_table(), *concurrent_map(storage.list, folders)])

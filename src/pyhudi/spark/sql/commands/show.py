@@ -44,7 +44,7 @@ def show(spark: SparkSession, table: CatalogTable, statement: Show) -> DataFrame
 
 def _properties(spark: SparkSession, table: CatalogTable, key: str | None) -> DataFrame:
     properties = shown_properties(
-        table.properties, SqlTable.from_catalog(spark, table).load_config().table_type, table.location
+        table.properties, SqlTable.from_catalog(spark, table).config.table_type, table.location
     )
     if key is not None:
         missing = f"Table {SESSION_CATALOG}.{'.'.join(table.name)} does not have property: {key}"
@@ -53,7 +53,7 @@ def _properties(spark: SparkSession, table: CatalogTable, key: str | None) -> Da
 
 
 def _indexes(spark: SparkSession, table: CatalogTable) -> list[tuple[str, str, str]]:
-    client = SqlTable.from_catalog(spark, table).client()
+    client = SqlTable.from_catalog(spark, table).client
     config, definitions = client.config, load_definitions(client.storage, client.config)
     rows = [(name, name, "") for name in config.metadata_partitions if name in _WHOLE_TABLE]
     for name, definition in definitions.items():
@@ -66,7 +66,7 @@ def _indexes(spark: SparkSession, table: CatalogTable) -> list[tuple[str, str, s
 def create_statement(spark: SparkSession, table: CatalogTable) -> str:
     """Return the CREATE TABLE statement of a table."""
     handle = SqlTable.from_catalog(spark, table)
-    config = handle.load_config()
+    config = handle.config
     timestamp = _timestamp_word(spark)
     columns = [
         f"  {_bare_name(f.name)} {column_type_text(f, timestamp)}"
@@ -112,7 +112,7 @@ def _described_as_json(spark: SparkSession, table: CatalogTable) -> DataFrame:
     if table.foreign:
         return described
     entry = {key: value for key, value in json.loads(described.collect()[0][0]).items() if not key.startswith("view_")}
-    config = SqlTable.from_catalog(spark, table).load_config()
+    config = SqlTable.from_catalog(spark, table).config
     entry |= {
         "type": table.catalog_type,
         "provider": "hudi",
@@ -169,7 +169,7 @@ def describe(spark: SparkSession, table: CatalogTable, statement: Describe) -> D
     rows: list[tuple[str, str, str | None]] = [
         (field.name, field.dataType.simpleString(), comment_of(field)) for field in schema.fields
     ]
-    config = SqlTable.from_catalog(spark, table).load_config()
+    config = SqlTable.from_catalog(spark, table).config
     last = [field.name for field in config.partition_fields]
     if last:
         rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]

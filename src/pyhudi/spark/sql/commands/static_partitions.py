@@ -107,7 +107,7 @@ def matching_partitions(
         SchemaMismatchError: A value is not of the type of its column.
     """
     handle = SqlTable.from_catalog(spark, table)
-    fields = [field.name for field in handle.load_config().partition_fields]
+    fields = [field.name for field in handle.config.partition_fields]
     if spec and not fields:
         raise QueryError(f"{table.sql} is not partitioned; leave PARTITION out")
     sensitive = is_case_sensitive(spark)
@@ -126,15 +126,15 @@ def matching_partitions(
         return []
     slashed = _have_slash_dates(handle)
     paths = partitions["partition"].to_pylist()
-    client = handle.client()
+    client = handle.client
     sql_timestamps = has_sql_timestamps(client.storage, client.config)
     matches = pa.chunked_array([pa.repeat(pa.scalar(True), partitions.num_rows)])
     for name, value in evaluated.row.asDict().items():
         if value is None:
-            same = _are_default(handle.load_config(), paths, fields.index(name))
+            same = _are_default(handle.config, paths, fields.index(name))
         elif sql_timestamps and isinstance(value, datetime):
             text = _sql_timestamp(spark, str(spec[name]))
-            same = _have_text(handle.load_config(), paths, fields.index(name), text)
+            same = _have_text(handle.config, paths, fields.index(name), text)
         else:
             stored, wanted = partitions[name], _scalar(value, partitions[name].type, name)
             if slashed and pa.types.is_string(stored.type):  # the path does not tell a dash from a slash
@@ -146,7 +146,7 @@ def matching_partitions(
 
 def _have_slash_dates(table: SqlTable) -> bool:
     """Return True if the dashes of partition values are slashes in the paths of a table."""
-    config = table.load_config()
+    config = table.config
     kinds = [field.kind for field in partition_fields(config)]
     option = options.SLASH_SEPARATED_DATE_PARTITIONING  # of tables that do not store it
     return kinds == [PartitionKind.SIMPLE] and (config.slash_dates or table.opts.get_typed(option))

@@ -102,7 +102,7 @@ class Arguments:
         Raises:
             TableConfigConflictError: An option contradicts the table.
         """
-        client = self.table(spark, options).client()
+        client = self.table(spark, options).client
         return client, client.config.validate_against(client.options)
 
     def pairs(self, name: str) -> dict[str, str]:

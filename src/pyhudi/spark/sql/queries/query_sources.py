@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import options
 from pyhudi.spark.column_names import quoted
-from pyhudi.spark.read.load_table import load_table
+from pyhudi.spark.read.load_table import TableQuery
 from pyhudi.spark.session import spark_sql
 from pyhudi.spark.sql.catalog import CatalogTable, CatalogView
 from pyhudi.spark.sql.queries.functions.table_functions import run_table_function
@@ -19,7 +19,7 @@ from pyhudi.spark.sql.queries.functions.vector_functions import run_vector_funct
 from pyhudi.spark.sql.queries.table_cache import cached_rows
 from pyhudi.spark.sql.queries.view_settings import session_with
 from pyhudi.spark.sql.session_config import session_options
-from pyhudi.spark.sql.sql_table import SqlTable, partitions_last
+from pyhudi.spark.sql.sql_table import partitions_last
 from pyhudi.sql.table_function_calls import VECTOR_FUNCTIONS
 
 
@@ -93,8 +93,9 @@ def show_source(spark: SparkSession, view: str, source: Source, rows_of: Callabl
             if cached is not None:
                 cached.createOrReplaceGlobalTempView(view)
                 return cached
-            rows = load_table(spark, location, dict(query_options), predicate=predicate)
-            _ordered_rows(rows, location, dict(query_options)).createOrReplaceGlobalTempView(view)
+            opened = TableQuery.open(spark, location, dict(query_options))
+            rows = opened.rows(spark, predicate)
+            _partitions_last(rows, opened).createOrReplaceGlobalTempView(view)
             return rows
         case FunctionSource(function, arguments) if function in VECTOR_FUNCTIONS:
             rows = run_vector_function(function, arguments, rows_of)
@@ -120,8 +121,7 @@ def query_rows(spark: SparkSession, source: QuerySource) -> Iterator[DataFrame]:
 
 def table_frame(spark: SparkSession, table: CatalogTable, options: Mapping[str, str] | None) -> DataFrame:
     """Return the current rows of a table, by the session's options and further ones."""
-    all_options = {**read_options(spark, table, None), **(options or {})}
-    return _ordered_rows(load_table(spark, table.location, all_options), table.location, all_options)
+    return _table_rows(spark, table.location, {**read_options(spark, table, None), **(options or {})})
 
 
 def read_options(spark: SparkSession, table: CatalogTable, session: Mapping[str, str] | None) -> dict[str, str]:
@@ -133,15 +133,15 @@ def read_options(spark: SparkSession, table: CatalogTable, session: Mapping[str,
 
 def _cached(spark: SparkSession, location: str, all_options: dict[str, str]) -> DataFrame | None:
     """Return the rows of a table that is cached; None if it is not."""
-    return cached_rows(
-        spark,
-        location,
-        all_options,
-        lambda: _ordered_rows(load_table(spark, location, all_options), location, all_options),
-    )
+    return cached_rows(spark, location, all_options, lambda: _table_rows(spark, location, all_options))
 
 
-def _ordered_rows(rows: DataFrame, location: str, all_options: Mapping[str, str]) -> DataFrame:
+def _table_rows(spark: SparkSession, location: str, all_options: Mapping[str, str]) -> DataFrame:
+    opened = TableQuery.open(spark, location, all_options)
+    return _partitions_last(opened.rows(spark), opened)
+
+
+def _partitions_last(rows: DataFrame, opened: TableQuery) -> DataFrame:
     """Return the rows of a table with partition columns last, as the catalog lists columns."""
-    names = partitions_last(rows.columns, SqlTable.at(rows.sparkSession, location, all_options).load_config())
+    names = partitions_last(rows.columns, opened.client.config)
     return rows if names == rows.columns else rows.select(*(quoted([name]) for name in names))

@@ -70,7 +70,7 @@ def _check_version(spark: SparkSession, table: CatalogTable, version: str) -> No
     try:
         query_instant(version)
     except InvalidOptionError:
-        writes = SqlTable.from_catalog(spark, table).client().active_timeline().timeline.writes().completed()
+        writes = SqlTable.from_catalog(spark, table).client.active_timeline().timeline.writes().completed()
         newest = ", ".join(instant.requested for instant in reversed(list(writes)[-_NEWEST:]))
         raise QueryError(
             f"{table.sql} VERSION AS OF {version}: the versions of a Hudi table are the instants of its commits, of "

@@ -35,7 +35,7 @@ def add_columns(spark: SparkSession, table: CatalogTable, statement: AddColumns)
             raise SchemaMismatchError(f"the column {field.name!r} already exists in {table.sql}; choose another name")
         if not field.nullable:
             warn_of_not_null(field.name)
-    partitions = {field.name for field in SqlTable.from_catalog(spark, table).load_config().partition_fields}
+    partitions = {field.name for field in SqlTable.from_catalog(spark, table).config.partition_fields}
     data_fields = [field for field in schema.fields if field.name not in partitions]
     partition_fields = [field for field in schema.fields if field.name in partitions]
     wider = StructType(

@@ -29,7 +29,7 @@ def alter_properties(spark: SparkSession, table: CatalogTable, statement: SetPro
     """
     refuse_misspelled_properties(statement.changed)
     changed_options = Options.parse(table_options(statement.changed))
-    client = SqlTable.from_catalog(spark, table).client()
+    client = SqlTable.from_catalog(spark, table).client
     client.config.validate_against(changed_options)
     check_lock_provider(changed_options)
     set_properties(spark, table, statement.changed, statement.remove, if_exists=statement.if_exists)
@@ -50,7 +50,7 @@ def rename_table(spark: SparkSession, table: CatalogTable, statement: RenameTabl
         )
     if spark.catalog.tableExists(quoted(to)):
         raise TableExistsError(f"the table or view {quoted(to)} already exists; choose another name")
-    before = SqlTable.from_catalog(spark, table).load_config().name
+    before = SqlTable.from_catalog(spark, table).config.name
     renamed = rename(spark, table, to)  # Spark may refuse the name
     try:
         _set_table_name(spark, renamed, to[1])
@@ -62,7 +62,7 @@ def rename_table(spark: SparkSession, table: CatalogTable, statement: RenameTabl
 
 def _set_table_name(spark: SparkSession, table: CatalogTable, name: str) -> None:
     """Write the name of a table into its properties and those of its metadata table."""
-    client = SqlTable.from_catalog(spark, table).client()
+    client = SqlTable.from_catalog(spark, table).client
     client.config.updated(client.storage, set={options.TABLE_NAME.key: name})
     metadata = open_storage(client.storage.uri(METADATA_FOLDER), client.options)
     if metadata.exists(PATH):  # a metadata table with another name is considered that of another table

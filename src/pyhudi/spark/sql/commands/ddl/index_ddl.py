@@ -31,9 +31,9 @@ def create_index(spark: SparkSession, table: CatalogTable, statement: CreateInde
     is_record_index = _RECORD_INDEX in (statement.index, statement.using)
     indexed = _indexed(spark, handle, statement)
     columns = () if is_record_index else indexed
-    if is_record_index and indexed and indexed != handle.load_config().record_keys:
+    if is_record_index and indexed and indexed != handle.config.record_keys:
         raise ConfigError(
-            f"the record index is of the record key ({', '.join(handle.load_config().record_keys)}), not of "
+            f"the record index is of the record key ({', '.join(handle.config.record_keys)}), not of "
             f"({', '.join(statement.columns)})"
         )
     index_options = {key: value for key, value in statement.options.items() if not key.startswith("hoodie.")}
@@ -42,7 +42,7 @@ def create_index(spark: SparkSession, table: CatalogTable, statement: CreateInde
     request = replace(
         IndexRequest.from_arguments(name, columns, using, index_options), if_not_exists=statement.if_not_exists
     )
-    client = handle.client()
+    client = handle.client
     opts = client.config.validate_against(handle.opts.merged(_hudi_options(statement.options)))
     engine = IndexEngine(spark_index_builder(spark) if request.needs_spark else None, SparkFileStatsReader(spark))
     build_index(client, opts, request, engine, dry_run=False)
@@ -62,7 +62,7 @@ def _hudi_options(statement_options: Mapping[str, str]) -> dict[str, str]:
 def drop_index(spark: SparkSession, table: CatalogTable, statement: DropIndex) -> None:
     """Run DROP INDEX."""
     handle = SqlTable.at(spark, table.location, write_options(spark, table))
-    client = handle.client()
+    client = handle.client
     opts = client.config.validate_against(handle.opts)
     # Partition statistics are dropped with the column statistics, which scripts drop first.
     is_dropped_already = statement.index == PARTITION_STATS and not {COLUMN_STATS, PARTITION_STATS} & {
@@ -77,7 +77,7 @@ def refresh_index(spark: SparkSession, table: CatalogTable, statement: RefreshIn
     Raises:
         ConfigError: There is no such index.
     """
-    client = SqlTable.from_catalog(spark, table).client()
+    client = SqlTable.from_catalog(spark, table).client
     indexes = {*client.config.metadata_partitions, *load_definitions(client.storage, client.config)}
     names = {name.removeprefix("secondary_index_").removeprefix("expr_index_") for name in indexes}
     if statement.index not in names | indexes:

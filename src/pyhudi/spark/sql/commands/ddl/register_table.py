@@ -23,7 +23,7 @@ def refuse_unrelated_table(existing: SqlTable, table: CatalogTable) -> None:
     Raises:
         TableExistsError: The message has the cure.
     """
-    name = existing.load_config().name
+    name = existing.config.name
     if name.lower() == table.name[1].lower() and not existing.inspect.commits().num_rows:
         return
     raise TableExistsError(
@@ -43,7 +43,7 @@ def register_existing(
         SchemaMismatchError: A column is missing or of another type.
     """
     handle = SqlTable.from_catalog(spark, table)
-    config = handle.load_config()
+    config = handle.config
     refuse_misspelled_properties(statement.properties)
     schema = handle.load_sql_schema()
     if schema.fields:

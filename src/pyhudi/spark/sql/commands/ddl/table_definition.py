@@ -143,7 +143,7 @@ def resolve_like(spark: SparkSession, statement: CreateTable) -> CreateTable:
     if source is None:
         shape = spark_sql(spark, f"SELECT * FROM {quoted(statement.like)} LIMIT 0").schema
         return replace(statement, columns=columns_text(without_meta_columns(shape)), like=None)
-    partitions = tuple(field.name for field in SqlTable.from_catalog(spark, source).load_config().partition_fields)
+    partitions = tuple(field.name for field in SqlTable.from_catalog(spark, source).config.partition_fields)
     return replace(
         statement,
         columns=columns_text(own_schema(spark, source)),

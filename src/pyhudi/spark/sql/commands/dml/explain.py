@@ -50,7 +50,7 @@ def _insert(spark: SparkSession, table: CatalogTable, statement: Insert) -> tupl
     planned = plan_insert(spark, table, statement)
     operation = planned.operation[options.OPERATION.key]
     replaced = [f"replaces    {', '.join(planned.replaced)}"] if planned.replaced else []
-    config = SqlTable.from_catalog(spark, table).load_config()
+    config = SqlTable.from_catalog(spark, table).config
     return [f"table       {config.table_type}", f"operation   {operation}", *replaced], planned.rows
 
 

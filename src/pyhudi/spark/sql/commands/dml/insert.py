@@ -19,7 +19,12 @@ from pyhudi.spark.read.table_lineage import snapshot_ids
 from pyhudi.spark.session import spark_sql
 from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.sql.catalog import CatalogTable
-from pyhudi.spark.sql.commands.command_target import own_schema, with_write_options, write_options
+from pyhudi.spark.sql.commands.command_target import (
+    own_schema,
+    with_write_options,
+    without_meta_columns,
+    write_options,
+)
 from pyhudi.spark.sql.commands.dml.column_qualifiers import with_target_qualifiers
 from pyhudi.spark.sql.commands.dml.insert_columns import InsertColumns
 from pyhudi.spark.sql.commands.dml.insert_operations import (
@@ -39,7 +44,6 @@ from pyhudi.sql.statements import Delete, Insert, PartitionSpec
 from pyhudi.sql.table_references import find_references
 from pyhudi.storage import open_storage
 from pyhudi.table.config.table_config import TableConfig
-from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.write.conflict_retries import with_retries
 from pyhudi.write.write_operations import type_name
 from pyhudi.write.write_result import WriteResult
@@ -104,10 +108,10 @@ def _partition_exists(
     schema = own_schema(spark, table)
     spec = _resolved_names(statement.partition, schema, sensitive=is_case_sensitive(spark))
     handle = SqlTable.at(spark, table.location, write_opts)
-    fields = [field.name for field in handle.load_config().partition_fields]
+    fields = [field.name for field in handle.config.partition_fields]
     if set(spec) != set(fields):
         raise QueryError(f"IF NOT EXISTS needs a value of each partition column: {', '.join(fields)}")
-    client = handle.client()
+    client = handle.client
     keys = partition_path_spec(client.storage, client.config, handle.opts)
     path = partition_values(spark, spec, schema, keys).path
     return path in handle.inspect.partitions()["partition"].to_pylist()
@@ -221,10 +225,9 @@ class _Insertion:
         self, spark: SparkSession, table: CatalogTable, rows: DataFrame, write_opts: Mapping[str, str]
     ) -> PlannedInsert:
         """Return what `run` writes. Arguments and errors as there."""
-        schema = own_schema(spark, table)
+        handle = SqlTable.at(spark, table.location, write_opts)
+        client, opts, schema = handle.client, handle.opts, without_meta_columns(handle.load_sql_schema())
         partition = _resolved_names(self.partition, schema, sensitive=is_case_sensitive(spark))
-        opts = Options.parse(write_opts)
-        client = TableMetaClient.open(table.location, opts)
         _check_partition_columns(table, partition, client.config)
         static = {name: value for name, value in partition.items() if value is not None}
         values = None

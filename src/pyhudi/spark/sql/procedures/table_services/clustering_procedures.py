@@ -87,7 +87,7 @@ def _partitions(spark: SparkSession, arguments: Arguments) -> list[str] | None:
         is_given = arguments.text("selected_partitions") is not None
         return arguments.texts("selected_partitions") if is_given else None
     handle = arguments.table(spark)
-    fields = [field.name for field in handle.load_config().partition_fields]
+    fields = [field.name for field in handle.config.partition_fields]
     if not fields:
         raise QueryError(f"the table has no partitions for the predicate {predicate!r}; leave it out")
     partitions = handle.inspect.partitions().to_arrow()
