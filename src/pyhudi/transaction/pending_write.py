@@ -107,6 +107,7 @@ class PendingWrite:
         content = b"" if metadata is None else metadata.encode(self.config.version, self.action)
         with self.lock:
             self.fence.open()  # A process that plans a rollback after this check closes it.
+            # Listed again: while the write was planned without the lock, others may have taken it for dead.
             self._check_alive(self._active.reload(), State.REQUESTED)
             self._instant = self._active.to_inflight(self._instant, content)
             self._after_inflight()

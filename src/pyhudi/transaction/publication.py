@@ -63,6 +63,7 @@ def complete_instant(
 def _check_published(active: ActiveTimeline, instant: Instant, timeline_at_start: Timeline) -> None:
     """Check that no other process, unaware of the publication, has started to roll back the write."""
     try:
+        # Listed again: one that was requested since the listing under the lock has seen a pending write.
         rollback = find_rollback(active.reload(), timeline_at_start, instant.requested)
     except Exception as failure:
         _log.warning("checking again for a rollback of %s: %s", instant, failure)

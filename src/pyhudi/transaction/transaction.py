@@ -181,6 +181,8 @@ class Transaction(PendingWrite):
         5. Exchange the table, or plan services of its metadata table.
         """
         with self._rollbacks.generator.reserve() as reserved:
+            # Timeline and properties are read again, because others had the lock while the data files were written:
+            # they may have committed, rolled this write back, begun a restore, built indexes or upgraded the table.
             active = self._active.reload()
             self._check_alive(active, State.INFLIGHT)
             active = self._rollbacks.resolve_unanswered_publications(active, self.instant)

@@ -63,6 +63,7 @@ def start_write(
             has been changed then.
     """
     storage = rollbacks.storage
+    # Read again: the table was opened without its lock, which others may have had since.
     table = current_snapshot(storage, config)
     config, active = table.config, table.active
     is_bootstrap = instant in BOOTSTRAP_INSTANTS
