@@ -65,8 +65,10 @@ def metadata_differences(table: TableSnapshot) -> pa.Table:
         # Recorded sizes of log files may be outdated, and the names of log files do not contain the instants of writes.
         is_log = pc.match_substring_regex(joined["path"], r"/?\.[^/]*$")
         is_outdated = pc.and_(pc.equal(problem, OTHER_SIZE), is_log)
-        is_pending = pc.is_in(joined["path"], value_set=_pending_files(table))
-        is_expected = pc.or_(is_outdated, pc.and_(pc.equal(problem, NOT_LISTED), is_pending))
+        # Rollbacks do not list log files without a block.
+        is_empty = pc.and_(is_log, pc.fill_null(pc.equal(in_storage, 0), fill_value=False))
+        is_unlisted = pc.or_(is_empty, pc.is_in(joined["path"], value_set=_pending_files(table)))
+        is_expected = pc.or_(is_outdated, pc.and_(pc.equal(problem, NOT_LISTED), is_unlisted))
         problem = pc.if_else(is_expected, pa.scalar(None, pa.string()), problem)
     compared = pa.Table.from_arrays([problem, joined["path"], in_metadata, in_storage], schema=DIFFERENCE_SCHEMA)
     return pa.concat_tables([_problems(broken), compared.filter(pc.is_valid(compared["problem"])).sort_by("path")])

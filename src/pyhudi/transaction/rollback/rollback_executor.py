@@ -306,12 +306,13 @@ def _metadata_rollback(
 
 def _kept_log_files(storage: Storage, plan: RollbackPlan) -> dict[str, dict[str, int]]:
     """Return the sizes of the log files with blocks that a plan rolls back, by partition. The write may have died
-    before it made some of those that the plan names."""
+    before it made some of those that the plan names, or before their first block: Apache Hudi cannot read a metadata
+    table that lists a file of 0 bytes."""
     named = [(r.partition, file_name_of(path)) for r in plan.requests for path in r.log_blocks]
     stats = concurrent_map(lambda log: storage.stat(join_path(*log)), named)
     kept: dict[str, dict[str, int]] = {}
     for (partition, name), stat in zip(named, stats, strict=True):
-        if stat is not None:
+        if stat is not None and stat.size:
             kept.setdefault(partition, {})[name] = stat.size
     return kept
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from pyhudi.api.hudi_table import HudiTable
@@ -41,6 +42,7 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.instant import Action, next_instant
+from pyhudi.timeline.markers import IOType, Markers
 from pyhudi.timeline.operation_types import LOG_COMPACT
 from tests.fault_injection import Fault, FaultyStorage, Killed
 from tests.golden.expected import unpack
@@ -161,6 +163,24 @@ def test_index_entries_of_a_failed_attempt_in_version_6(tmp_path: Path) -> None:
     )
     keys = pa.array(["kept", "late", "lost"])
     assert metadata(mor.client).lookup(INDEX, keys, [])[KEY].to_pylist() == ["kept"]
+
+
+def test_an_empty_log_file_of_a_dead_write_in_version_6_is_not_listed(tmp_path: Path) -> None:
+    """It died before its first block. Apache Hudi cannot read a metadata table that lists a file of 0 bytes."""
+    mor = MorTable(tmp_path / "t", 6)
+    mor.load([row("a0", "a", 1, "x")])
+    storage, now = mor.client.storage, active(mor.client.storage)
+    (loaded,) = now.timeline.instants
+    dead = now.to_inflight(now.create_requested(Action.DELTA_COMMIT, next_instant(loaded.requested)))
+    name = f".{FILE_IDS['a']}_{loaded.requested}.log.1_0-1-2"
+    Markers(storage, dead.requested).create("a", name, IOType.APPEND)
+    storage.write(f"a/{name}", b"")
+    mor.table.services.rollback(dead.requested)
+    files = list_from_metadata(metadata(mor.client), None)[0]
+    (command,) = files.filter(pc.equal(files["kind"], "log")).to_pylist()
+    assert (command["log_version"], command["size"] > 0) == (2, True)
+    assert name not in str(mor.table.validate_metadata().to_pylist())
+    assert {key: found["v"] for key, found in mor.rows().items()} == {"a0": "x"}
 
 
 @pytest.mark.parametrize("completed", [False, True], ids=["pending", "completed"])
