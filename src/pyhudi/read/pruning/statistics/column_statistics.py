@@ -24,6 +24,8 @@ from pyhudi.schema.type_conversion import convert
 _FIELDS = ("fileName", "valueCount", "nullCount", "isDeleted", "valueType")
 _SHORT_WHOLE = 2.0**24
 """Maximum integer below which float32 and float64 are exact."""
+_NEW_CALENDAR = -141_427
+"""1582-10-15, as days since 1970."""
 _FEW = 4
 """If at most one in this number of all partitions is selected, statistics are looked up partition by partition."""
 
@@ -190,6 +192,8 @@ def _bounds(stats: pa.StructArray, data_type: pa.DataType, *, counts_rows: bool)
     if pa.types.is_float64(data_type):
         minimum = pc.min_element_wise(minimum, _by_text(minimum), skip_nulls=False)
         maximum = pc.max_element_wise(maximum, _by_text(maximum), skip_nulls=False)
+    if pa.types.is_date(data_type):
+        minimum = _before_new_calendar(minimum)
     bounded = has_statistics & numpy_mask(minimum.is_valid()) & numpy_mask(maximum.is_valid()) & low_known & high_known
     if pa.types.is_floating(data_type):
         bounded &= ~(numpy_mask(pc.is_nan(minimum)) | numpy_mask(pc.is_nan(maximum)))
@@ -225,6 +229,14 @@ def _may_be_of_some_row_groups(minimum: pa.Array, maximum: pa.Array, nulls: pa.A
     if pa.types.is_string(minimum.type) or pa.types.is_binary(minimum.type):
         return ~numpy_mask(pc.equal(nulls, 0))
     return np.zeros(len(minimum), np.bool_)
+
+
+def _before_new_calendar(minimum: pa.Array) -> pa.Array:
+    """Return lower bounds also of 1582-10-05 to 1582-10-14, which Apache Hudi records as ten days later, because Java's
+    older calendar lacks them."""
+    days = minimum.cast(pa.int32())
+    later = pc.and_(pc.greater_equal(days, _NEW_CALENDAR), pc.less(days, _NEW_CALENDAR + 10))
+    return pc.if_else(later, pc.subtract(days, pa.scalar(10, pa.int32())), days).cast(minimum.type)
 
 
 def _by_text(values: pa.DoubleArray) -> pa.DoubleArray:

@@ -29,6 +29,12 @@ TRAPS = {
     "bounds of nothing": ("s", ["x"], (None, None, 0, 0), [("=", "x"), ("!=", None)]),
     "bounds the wrong way round": ("i", [3], (5, 1, 1, 0), [("=", 3), (">", 2), ("<", 4)]),
     "texts in the order of UTF-16": ("s", ["😀", "\uff5e"], ("😀", "\uff5e", 2, 0), [("=", "😀"), (">=", "\uff5e")]),
+    "a day that Java's older calendar lacks": (
+        "day",
+        [dt.date(1582, 10, 14)],
+        (dt.date(1582, 10, 24), dt.date(1582, 10, 24), 1, 0),
+        [("=", dt.date(1582, 10, 14)), ("<", dt.date(1582, 10, 15)), ("!=", dt.date(1582, 10, 24))],
+    ),
     "half of a float": ("f", [0.1], (0.1, 0.1, 1, 0), [("=", 0.1), ("<=", 0.1)]),
 }
 WIDENED = {
