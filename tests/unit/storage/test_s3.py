@@ -250,8 +250,10 @@ def test_a_server_that_is_not_there() -> None:
         "pyhudi.storage.skip_signature": "true",
         "pyhudi.storage.max_retries": "0",
     }
-    with pytest.raises(StorageError, match="127"):
-        open_storage("s3://b/t", options).read("f")
+    storage = open_storage("s3://b/t", options)
+    for access in (storage.read, storage.delete, lambda path: storage.delete_many([path])):
+        with pytest.raises(StorageError, match=r"^'s3a://b/t/f': .*127"):
+            access("f")
 
 
 def test_what_keeps_one_out_is_said(s3: S3Server) -> None:

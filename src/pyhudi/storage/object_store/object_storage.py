@@ -307,7 +307,7 @@ class ObjectStorage:
         concurrent_map(self._delete_keys, [keys[at : at + _DELETE_BATCH] for at in range(0, len(keys), _DELETE_BATCH)])
 
     def _delete_keys(self, keys: builtins.list[str]) -> None:
-        with self._errors(keys[0]):
+        with self._errors(keys[0].removeprefix(self._location.prefix).removeprefix("/")):
             try:
                 obstore().delete(self._store(), keys)
             except FileNotFoundError:  # Stores without bulk requests stop at an absent object.
