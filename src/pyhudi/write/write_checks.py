@@ -72,10 +72,16 @@ KNOWN_INDEXES = frozenset(
 
 
 def check_writable(
-    config: TableConfig, merging: MergeSettings, operation: Operation, opts: Options, *, located: bool = False
+    config: TableConfig,
+    merging: MergeSettings,
+    operation: Operation,
+    opts: Options,
+    *,
+    located: bool = False,
+    adds_records: bool = False,
 ) -> None:
     """Refuse a write that cannot be done like in Apache Hudi. ``located``: rows contain the locations of their records
-    in the table, or the keys with which they were read.
+    in the table, or the keys with which they were read. ``adds_records``: except new ones among them.
 
     Raises:
         UnsupportedTableError: The message has the feature and an alternative.
@@ -99,12 +105,12 @@ def check_writable(
             "be merged with rows that are identified by key; create the table as MERGE_ON_READ, or with meta "
             "fields"
         )
-    if config.keys_are_of_writer and not located and operation is not Operation.DELETE_PARTITION:
+    if config.keys_are_of_writer and (adds_records or not located) and operation is not Operation.DELETE_PARTITION:
         raise UnsupportedTableError(
             f"table {config.name!r} does not record how keys and partition paths are made of columns (its writer "
             "passed them, as with Apache Hudi's Java client), so new rows cannot be written; set "
             f"{property_keys.RECORDKEY_FIELDS}, {property_keys.PARTITION_FIELDS} and "
-            f"{property_keys.KEY_GENERATOR_TYPE} in its hoodie.properties. UPDATE, DELETE and table services work "
+            f"{property_keys.KEY_GENERATOR_TYPE} by services.change_properties. UPDATE, DELETE and table services work "
             "without them"
         )
     if not config.record_keys and not located and operation.changes_records:

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import pyhudi
 from pyhudi import HudiTable
-from pyhudi.errors import ConfigError, HudiError
+from pyhudi.errors import ConfigError, HudiError, UnsupportedTableError
 from tests.cases import seldom
 
 NAMED = {"hoodie.table.name": "events", "hoodie.datasource.write.partitionpath.field": "city"}
@@ -62,6 +62,22 @@ def test_upserts_and_deletes(spark, tmp_path, kind):
     assert rows(table) == [(1, "Oslo", 11), (1, "Oslo", 11), (7, "Moss", 70)]
     assert table.validate_metadata().num_rows == 0
     _what_is_refused(spark, table, path)
+    _without_a_generator(spark, table)
+
+
+def _without_a_generator(spark, table):
+    """A table that does not record how keys are made, as those of Apache Hudi's Java client: a MERGE adds no rows."""
+    removed = ("hoodie.table.keygenerator.type", "hoodie.table.partition.fields")
+    table.services.change_properties(remove=removed)
+    table = HudiTable.for_path(table.path)
+    merge = table.merge(
+        spark.createDataFrame([(2, "Moss", 1), (7, "Moss", 71)], COLUMNS).alias("s"), "target.id = s.id"
+    )
+    updated = merge.when_matched_update({"fare": "s.fare"})
+    assert updated.execute().rows_updated == 1
+    with pytest.raises(UnsupportedTableError, match="new rows cannot be written"):
+        updated.when_not_matched_insert_all().execute()
+    assert rows(table) == [(1, "Oslo", 11), (1, "Oslo", 11), (7, "Moss", 71)]
 
 
 def _what_is_refused(spark, table, path):

@@ -117,6 +117,8 @@ def test_tables_whose_writer_passed_the_keys() -> None:
         with pytest.raises(UnsupportedTableError, match=r"how keys .* are made.*set hoodie\.table\.recordkey\.fields"):
             check_writable(config, config.merging, operation, Options.parse({}))
     check_writable(config, config.merging, Operation.UPSERT, Options.parse({}), located=True)
+    with pytest.raises(UnsupportedTableError, match="new rows cannot be written"):
+        check_writable(config, config.merging, Operation.UPSERT, Options.parse({}), located=True, adds_records=True)
     check_writable(config, config.merging, Operation.DELETE_PARTITION, Options.parse({}))
     generated = TableConfig(table | {"hoodie.table.keygenerator.type": "NON_PARTITION"})
     check_writable(generated, generated.merging, Operation.INSERT, Options.parse({}))

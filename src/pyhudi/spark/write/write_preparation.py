@@ -24,7 +24,7 @@ from pyhudi.spark.keys.deduplication import check_ordering_columns
 from pyhudi.spark.keys.key_generator import check_key_columns
 from pyhudi.spark.keys.time_zones import check_time_zones
 from pyhudi.spark.spark_types import spark_schema
-from pyhudi.spark.write.dml_commit import RowChanges
+from pyhudi.spark.write.dml_commit import NewRecords, RowChanges
 from pyhudi.spark.write.plans.new_files.bulk_insert_sort import check_sort_columns
 from pyhudi.spark.write.stored_keys import identifies_records, keep_stored_keys
 from pyhudi.spark.write.write_input import as_in_table, own_columns, unused_by_deletes, without_collations, write_schema
@@ -91,7 +91,8 @@ def prepare_write(
     stored_keys = changes is None and _has_stored_keys(df, client, config, operation)
     located = changes is not None and changes.located
     keeps_keys = changes is not None and changes.keeps_keys
-    _check_operation(target, operation, located=located or stored_keys)
+    adds_records = changes is not None and changes.new_records is not NewRecords.NONE
+    _check_operation(target, operation, located=located or stored_keys, adds_records=adds_records)
     if pinned is None and client is not None:
         pinned = TableSnapshot.load(client)
     if pinned is not None:
@@ -159,16 +160,17 @@ def _check_not_encrypted(spark: SparkSession, opts: Options) -> None:
         )
 
 
-def _check_operation(target: WriteTarget, operation: Operation, *, located: bool) -> None:
+def _check_operation(target: WriteTarget, operation: Operation, *, located: bool, adds_records: bool) -> None:
     """Check, before a table is created, that an operation fits the options.
 
     Args:
         target: The table and the options of the write.
         operation: Operation of the write.
         located: The file groups of the rows are known, or their keys.
+        adds_records: Some rows are new records nevertheless.
     """
     check_lock_provider(target.opts)
-    check_writable(target.config, target.merging, operation, target.opts, located=located)
+    check_writable(target.config, target.merging, operation, target.opts, located=located, adds_records=adds_records)
     check_services_after_commit(target.config, target.opts)
 
 
