@@ -46,7 +46,10 @@ def _other_cause(partition: str, stored_buckets: Mapping[str, HashingMetadata]) 
     if stored.instant == FIRST_INSTANT:
         return "its buckets are being resized"
     files = join_path(FOLDER, partition, f"{stored.instant}.*")
-    return f"a restore by Apache Hudi has undone the resize {stored.instant} and left its buckets: delete {files} then"
+    return (
+        f"its buckets are being resized again, or a restore by Apache Hudi has undone the resize {stored.instant} and "
+        f"left its buckets: delete {files} only then"
+    )
 
 
 @dataclass(frozen=True, slots=True)
