@@ -66,7 +66,7 @@ def test_upserts_and_deletes(spark, tmp_path, kind):
 
 
 def _without_a_generator(spark, table):
-    """A table that does not record how keys are made, as those of Apache Hudi's Java client: a MERGE adds no rows."""
+    """A table that does not record how keys are made, as those of Apache Hudi's Java client: no write adds rows."""
     removed = ("hoodie.table.keygenerator.type", "hoodie.table.partition.fields")
     table.services.change_properties(remove=removed)
     table = HudiTable.for_path(table.path)
@@ -77,7 +77,11 @@ def _without_a_generator(spark, table):
     assert updated.execute().rows_updated == 1
     with pytest.raises(UnsupportedTableError, match="new rows cannot be written"):
         updated.when_not_matched_insert_all().execute()
-    assert rows(table) == [(1, "Oslo", 11), (1, "Oslo", 11), (7, "Moss", 71)]
+    read = spark.read.format("hudi").load(table.path).where("id = 7")
+    table.upsert(read.withColumn("fare", F.col("fare") + 1))
+    with pytest.raises(HudiError, match="row to be updated has no _hoodie_record_key"):
+        table.upsert(read.withColumn("_hoodie_record_key", F.lit(None).cast("string")))
+    assert rows(table) == [(1, "Oslo", 11), (1, "Oslo", 11), (7, "Moss", 72)]
 
 
 def _what_is_refused(spark, table, path):

@@ -34,16 +34,18 @@ def keep_stored_keys(df: DataFrame) -> DataFrame:
 
 def with_stored_keys(job: WriteJob, instant: str) -> DataFrame:
     """Return the rows of a job with the record keys and partition paths that they were read with. A row of an upsert
-    without them is a new record, and gets a key generated from ``instant``.
+    without them is a new record, and gets a key generated from ``instant``, if the table records a key generator.
 
-    Evaluation fails on a row to be deleted that has no key, and on a row to be updated that belongs to another
-    partition than the one it was read from.
+    Evaluation fails on a row without a key that is to be deleted, or belongs to a table without a key generator, and on
+    a row to be updated that belongs to another partition than the one it was read from.
     """
     deletes = job.operation is Operation.DELETE
-    rows = job.df if deletes else with_keys(job.df, job.spec, instant)
+    only_stored = deletes or job.config.keys_are_of_writer
+    rows = job.df if only_stored else with_keys(job.df, job.spec, instant)
     key, path = F.col(STORED_KEY), F.col(STORED_PATH)
-    if deletes:
-        missing = f"a row to be deleted has no {RECORD_KEY}, so it was not read from the table"
+    if only_stored:
+        what = "deleted" if deletes else "updated"
+        missing = f"a row to be {what} has no {RECORD_KEY}, so it was not read from the table"
         key, path = F.coalesce(key, key_failure(missing)), F.coalesce(path, F.lit(""))
     else:
         moved = (
