@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from pyhudi.config import Options
 from pyhudi.errors import (
     AlreadyExistsError,
     ConfigError,
@@ -13,6 +14,7 @@ from pyhudi.errors import (
     StorageError,
     UnansweredError,
 )
+from pyhudi.read.query.table_location import open_table
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.object_store.object_store_location import reason_of
 from tests.processes import separate_processes
@@ -260,6 +262,8 @@ def test_what_keeps_one_out_is_said(s3: S3Server) -> None:
     plain = {name: value for name, value in s3.options.items() if not name.endswith("allow_http")}
     with pytest.raises(StorageError, match=r"needs pyhudi\.storage\.allow_http=true"):
         open_storage("s3://b/t", plain).read("f")
+    with pytest.raises(StorageError, match="no such bucket: check its name"):
+        open_table("s3://misspelt/t", Options.parse(s3.options))
     nobody = reason_of(OSError("Error performing PUT http://169.254.169.254/latest/api/token"))
     assert "token; no credentials: set them by options (pyhudi.storage.access_key_id" in nobody
     assert reason_of(OSError("no way\n\nDebug source:\nhttp://metadata.google.internal")) == "no way"

@@ -38,6 +38,7 @@ _CURES = (
     (r"http://.*builder error", f"an endpoint without TLS needs {PREFIX}allow_http=true"),
     (r"169\.254\.169\.254|metadata\.google\.internal", f"no credentials: {_GIVE}"),
     (r"incorrectly configured region", f"the bucket is in another region: set it by {PREFIX}region or AWS_REGION"),
+    (r"NoSuchBucket|ContainerNotFound|bucket does not exist", "there is no such bucket: check its name, or create it"),
     (r"^(PermissionDenied|Unauthenticated)Error", f"access denied with these credentials: {_GIVE}"),
 )
 """Patterns for class names and messages of the object library's errors, with the solution."""
