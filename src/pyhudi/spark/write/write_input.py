@@ -31,7 +31,7 @@ from pyhudi.spark.keys.value_formatter import value_text
 from pyhudi.spark.spark_errors import failure
 from pyhudi.spark.spark_types import null_columns, nullable_type, spark_schema, uncollated_type
 from pyhudi.table.config.table_config import TableConfig
-from pyhudi.write.write_checks import check_dropped_partition_columns, check_storable
+from pyhudi.write.column_checks import check_dropped_partition_columns, check_storable
 from pyhudi.write.write_operations import DELETING
 
 

@@ -36,8 +36,9 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.sql_timestamps import has_sql_timestamps
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.transaction.locks.lock_factory import check_lock_provider
+from pyhudi.write.column_checks import check_partial
 from pyhudi.write.settings.write_target import WriteTarget
-from pyhudi.write.write_checks import check_partial, check_writable, warn_of_old_partitions
+from pyhudi.write.write_checks import check_writable, warn_of_old_partitions
 
 _ENCRYPTION = "parquet.crypto.factory.class"
 """The setting by which Parquet's Java library encrypts files."""

@@ -54,7 +54,7 @@ from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.transaction.single_writer_locks import in_process_writer_lock
 from pyhudi.transaction.table_overwrite.table_removal import remove_after_failure
-from pyhudi.write.write_checks import check_dropped_partition_columns, check_storable
+from pyhudi.write.column_checks import check_dropped_partition_columns, check_storable
 
 _CREATE_SCHEMA = options.CREATE_SCHEMA.key
 
