@@ -109,6 +109,8 @@ class _Merge:
     def field(self, old: pa.Field, new: pa.Field, path: str) -> pa.Field:
         strict = self.options.reconcile or self.options.set_null_for_missing
         evolved = old.with_type(self.type(old.type, new.type, path))
+        if pa.types.is_nested(old.type) and evolved.type != old.type:
+            evolved = _without_default(evolved)  # which may not be a value of the new type
         return _optional(evolved) if new.nullable and not strict else evolved
 
     def type(self, old: pa.DataType, new: pa.DataType, path: str) -> pa.DataType:
@@ -214,10 +216,12 @@ def _optional(old: pa.Field) -> pa.Field:
 
     Its default becomes null, as in Apache Hudi, whose Spark readers fail on nullable columns with another default.
     """
-    if old.nullable:
-        return old
+    return old if old.nullable else _without_default(old).with_nullable(True)
+
+
+def _without_default(old: pa.Field) -> pa.Field:
     metadata = {key: value for key, value in (old.metadata or {}).items() if key != DEFAULT}
-    return old.with_nullable(True).with_metadata(metadata or None)
+    return old.with_metadata(metadata or None)
 
 
 def _members(struct: pa.StructType) -> list[pa.Field]:

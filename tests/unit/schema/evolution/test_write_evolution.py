@@ -172,6 +172,16 @@ def test_a_column_that_becomes_nullable_has_the_default_null(options: EvolutionO
     assert kept.equals(table, check_metadata=True)
 
 
+def test_the_default_of_a_struct_ends_with_its_type() -> None:
+    """``{"x": 7}`` is no value of a struct whose field may be null: defaults are of the first branch of a union."""
+    x = pa.field("x", pa.int32(), nullable=False)
+    struct = pa.field("s", pa.struct([x]), nullable=False, metadata={DEFAULT: b'{"x": 7}'})
+    wider = struct.remove_metadata().with_type(pa.struct([x.with_nullable(True)]))
+    assert reconcile(pa.schema([struct]), pa.schema([wider])).equals(pa.schema([wider]), check_metadata=True)
+    same = reconcile(pa.schema([struct]), pa.schema([struct.remove_metadata()]))
+    assert same.equals(pa.schema([struct]), check_metadata=True)
+
+
 def test_nullability() -> None:
     strict = pa.schema([pa.field("id", pa.string(), False), pa.field("a", pa.int32(), False)])
     loose = pa.schema([("id", pa.string()), ("a", pa.int32())])
