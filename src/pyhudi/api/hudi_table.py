@@ -73,6 +73,8 @@ class HudiTable(TableQueries, TableWrites):
 
         def __getattr__(self, name: str) -> Any:
             """Say what a method of another table format is called here."""
+            if hasattr(type(self), name):  # a property, whose own error this is
+                return object.__getattribute__(self, name)
             cure = METHODS.get(name)
             message = f"'HudiTable' object has no attribute {name!r}" + (f": use {cure}" if cure else "")
             raise AttributeError(message, name=name, obj=self)

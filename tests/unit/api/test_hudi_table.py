@@ -60,6 +60,12 @@ def test_names_of_other_formats_say_what_to_use(table: HudiTable) -> None:
     assert missing.value.name == "histry"
 
 
+def test_an_error_inside_a_property_is_its_own(table: HudiTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(HudiTable, "_pin", lambda self: self._path.nothing)
+    with pytest.raises(AttributeError, match="'str' object has no attribute 'nothing'"):
+        _ = table.config
+
+
 def test_what_a_table_is(table, made):
     assert repr(table) == f"HudiTable({str(made.root)!r}, name='t', COPY_ON_WRITE, version 9)"
     assert table.path == f"file://{made.root}"
