@@ -8,6 +8,7 @@ import pytest
 
 from pyhudi.errors import ConfigError, ConflictError, InstantNotFoundError, QueryError, UnsupportedTableError
 from pyhudi.index.bucket_counts import counted_instants
+from pyhudi.spark.write import write_execution
 from pyhudi.storage import open_storage
 from tests.bucket_tables import meanwhile
 
@@ -121,6 +122,27 @@ def test_refused(spark, bucketed, tmp_path):
         spark.range(3).write.format("hudi").option("hoodie.datasource.write.operation", "bucket_rescale").mode(
             "append"
         ).save(other)
+
+
+@pytest.mark.usefixtures("bucketed")
+def test_numbers_that_change_again_before_a_write_begins(spark, monkeypatch):
+    """The write has no numbers among its options that could contradict the new ones."""
+    _call(spark, overwrite="bergen,5", bucket_number=2, dry_run=False)
+    begin = write_execution.begin_write
+
+    def begin_after_another(job):
+        monkeypatch.setattr(write_execution, "begin_write", begin)
+        _call(spark, overwrite="bergen,7", bucket_number=2, dry_run=False)
+        return begin(job)
+
+    monkeypatch.setattr(write_execution, "begin_write", begin_after_another)
+    spark.sql("SET hoodie.write.concurrency.mode = OPTIMISTIC_CONCURRENCY_CONTROL")
+    try:
+        spark.sql("INSERT INTO bucketed SELECT id, 'a', 0, 'bergen' FROM range(100, 160)")
+    finally:
+        spark.sql("RESET hoodie.write.concurrency.mode")
+    spark.sql("UPDATE bucketed SET name = 'z', ts = 3 WHERE city = 'bergen'")
+    assert len(_rows(spark)) == 100
 
 
 @pytest.mark.usefixtures("bucketed")

@@ -162,7 +162,10 @@ def plan_buckets(job: WriteJob, active: ActiveTimeline | None, metadata_partitio
     assert job.bucketing is not None
     bucketing = job.bucketing
     if timeline is not None and job.operation is not Operation.BUCKET_RESCALE:
-        bucketing = bucketing.with_stored_counts(job.storage, timeline)
+        # the job has the numbers with which it was prepared, which others may have changed since
+        of_options = BucketIndex.from_options(job.config, job.opts)
+        assert of_options is not None
+        bucketing = of_options.with_stored_counts(job.storage, timeline)
     locations = bucket_locations(job, bucketing, slices, timeline)
     written = slices.slice(0, 0) if job.operation in REPLACING else slices
     out_of_view = logs = None
