@@ -55,6 +55,27 @@ def test_the_life_of_a_commit(active: ActiveTimeline, layout: Layout):
         assert timeline.read_state(done, State.INFLIGHT) == b"{}"
 
 
+def test_a_completed_file_is_read_once_but_another_in_its_place_again(storage: Storage, layout: Layout):
+    counted = FaultyStorage(storage)
+    version = 6 if layout.version == 1 else 9
+
+    def publish(text: str) -> ActiveTimeline:
+        active = ActiveTimeline.load(counted, layout)
+        inflight = active.to_inflight(active.create_requested("commit", T1))
+        active.complete(inflight, CommitMetadata("UPSERT", extra={"k": text}).encode(version, "commit"), T2)
+        return active.reload()
+
+    for seconds, text in enumerate("ab"):  # of the same size
+        active = publish(text)
+        (done,) = active.timeline
+        storage.set_modified(active.path(done), 1_700_000_000_000 + 1000 * seconds)
+        counted.operations.clear()
+        for _ in range(2):
+            assert active.reload().commit_metadata(done).extra == {"k": text}
+        assert [operation for operation, _ in counted.operations] == ["list", "read", "list"]
+        active.delete_states(active.states(done))
+
+
 def test_clustering(active: ActiveTimeline, layout: Layout):
     requested = active.create_requested("clustering", T1, b"plan")
     inflight = active.to_inflight(requested)
