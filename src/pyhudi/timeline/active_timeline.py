@@ -19,21 +19,15 @@ from pyhudi.errors import (
     TimelineError,
     UnansweredError,
 )
-from pyhudi.format.file_names import file_name_of
 from pyhudi.storage import Storage
-from pyhudi.storage.byte_bounded_cache import ByteBoundedCache
 from pyhudi.timeline.action_avro import decode_record
 from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit
 from pyhudi.timeline.instant import Instant, State
+from pyhudi.timeline.instant_files import Stamp, content_of_completed, list_instant_files
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.timeline_layout import Layout
 
-_COMPLETED = ByteBoundedCache(32 * 1024 * 1024)
-"""Contents of completed files, which never change, by storage, path, size and time of change. A file that takes the
-place of a deleted one, as another attempt at a plan does in layout 1, has another time."""
 _Content = TypeVar("_Content")
-_Stamp = tuple[int, int]
-"""Size and modification time (epoch milliseconds) of a file as listed."""
 
 
 class ActiveTimeline:
@@ -54,7 +48,7 @@ class ActiveTimeline:
         storage: Storage,
         layout: Layout,
         files: Iterable[Instant],
-        stamps: Mapping[str, _Stamp] | None = None,
+        stamps: Mapping[str, Stamp] | None = None,
     ) -> None:
         self.storage = storage
         self.layout = layout
@@ -65,11 +59,11 @@ class ActiveTimeline:
     @classmethod
     def load(cls, storage: Storage, layout: Layout) -> ActiveTimeline:
         """List the timeline folder once."""
-        return cls(storage, layout, *_listed(storage, layout))
+        return cls(storage, layout, *list_instant_files(storage, layout))
 
     def refresh(self) -> None:
         """Reload this object from the storage."""
-        files, self._stamps = _listed(self.storage, self.layout)
+        files, self._stamps = list_instant_files(self.storage, self.layout)
         self._files = {instant.file_name: instant for instant in files}
         self._timeline = None
 
@@ -174,12 +168,7 @@ class ActiveTimeline:
             return decode_record(instant.action, State.COMPLETED, data)
 
     def _remembered(self, instant: Instant, make: Callable[[], tuple[_Content, int]]) -> _Content:
-        """Return the content of a completed file, made by ``make`` (with its size in bytes) if it is not known."""
-        stamp = self._stamps.get(instant.file_name)
-        if stamp is None:
-            return make()[0]
-        content: _Content = _COMPLETED.get((self.storage.root, self.path(instant), stamp), make)
-        return content
+        return content_of_completed(self.storage, self.path(instant), self._stamps.get(instant.file_name), make)
 
     @contextmanager
     def parsing(self, instant: Instant) -> Iterator[None]:
@@ -302,16 +291,3 @@ class ActiveTimeline:
         self._stamps.pop(name, None)
         self._timeline = None
         return instant
-
-
-def _listed(storage: Storage, layout: Layout) -> tuple[list[Instant], dict[str, _Stamp]]:
-    """Return the instant files, and the stamps of completed ones by name."""
-    listing = storage.list(layout.folder)
-    instants, stamps = [], {}
-    for path, *stamp in zip(*(listing[name].to_pylist() for name in ("path", "size", "mtime_ms")), strict=True):
-        instant = layout.parse(file_name_of(path))
-        if instant is not None:
-            instants.append(instant)
-            if instant.is_completed:
-                stamps[instant.file_name] = (stamp[0], stamp[1])
-    return instants, stamps
