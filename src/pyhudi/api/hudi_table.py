@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import html
 import os
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pyhudi.api.names_of_other_formats import METHODS
 from pyhudi.api.schema_update import SchemaUpdate
@@ -21,7 +19,8 @@ from pyhudi.config.misspelled_options import refuse_misspelled
 from pyhudi.errors import ConfigError, InstantNotFoundError, NotAHudiTableError
 from pyhudi.keygen.key_spec import check_generator_registered
 from pyhudi.metadata.reader.metadata_validation import is_usable, metadata_differences
-from pyhudi.read.inspection.result_table import ResultTable, as_html
+from pyhudi.read.inspection.result_table import ResultTable
+from pyhudi.read.inspection.table_detail import detail_as_html, table_detail
 from pyhudi.read.inspection.table_history import history
 from pyhudi.read.inspection.table_inspection import Inspect
 from pyhudi.read.query.other_contents import describe_contents
@@ -31,7 +30,6 @@ from pyhudi.sql.sql_parser_check import check_sql_parser
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
-from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.transaction.locks.lock_factory import check_lock_provider
 
 if TYPE_CHECKING:
@@ -255,33 +253,7 @@ class HudiTable(TableQueries, TableWrites):
 
     def detail(self) -> dict[str, Any]:
         """Return the name, type, version, keys, partitioning, size (bytes), state and properties of the table."""
-        now = self._pin()
-        config, timeline = now.config, now.active.timeline
-        slices = FileSystemView.load(now).latest_slices()
-        files = Inspect(lambda: now).files()
-        last = timeline.writes().completed().last
-        return {
-            "path": now.storage.uri(),
-            "name": config.name,
-            "table_type": str(config.table_type),
-            "table_version": config.version,
-            "record_keys": list(config.record_keys),
-            "key_generator": str(config.keygen),
-            "partition_fields": [f.name for f in config.partition_fields],
-            "ordering_fields": list(config.ordering_fields),
-            "merge_mode": str(config.merge_mode),
-            "base_file_format": str(config.base_file_format),
-            "timezone": str(config.timezone),
-            "metadata_partitions": list(config.metadata_partitions),
-            "partitions": pc.count_distinct(slices["partition"]).as_py(),
-            "file_groups": slices.num_rows,
-            "files": files.num_rows,
-            "size": pc.sum(files["size"]).as_py() or 0,
-            "latest_instant": None if last is None else last.requested,
-            "latest_completion": None if last is None else last.completion,
-            "pending": [str(i) for i in timeline if not i.is_completed],
-            "properties": dict(config.properties),
-        }
+        return table_detail(self._pin())
 
     @property
     def inspect(self) -> Inspect:
@@ -339,11 +311,8 @@ class HudiTable(TableQueries, TableWrites):
         return f"HudiTable({self._path!r}, name={config.name!r}, {config.table_type}, version {config.version})"
 
     def _repr_html_(self) -> str:
-        detail = self.detail()
-        shown = {k: v for k, v in detail.items() if k != "properties" and v not in (None, [], "")}
-        facts = "".join(f"<tr><th align='left'>{_cell(k)}</th><td>{_cell(v)}</td></tr>" for k, v in shown.items())
         recent = self.history().slice(0, _RECENT).drop_columns("archived").to_arrow()
-        return f"<h4>{_cell(detail['name'])}</h4><table>{facts}</table><h5>last instants</h5>{as_html(recent)}"
+        return detail_as_html(self.detail(), recent)
 
 
 def _path(path: object) -> str:
@@ -355,8 +324,3 @@ def _path(path: object) -> str:
     if not isinstance(path, str | os.PathLike) or not str(path):
         raise ConfigError(f"the path of a table must be a text or a pathlib.Path, not {path!r}")
     return str(path)
-
-
-def _cell(value: object) -> str:
-    text = ", ".join(map(str, value)) if isinstance(value, list) else str("" if value is None else value)
-    return html.escape(text)
