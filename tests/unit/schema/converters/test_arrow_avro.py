@@ -59,8 +59,9 @@ def test_spark_schemas_of_avro(case: dict[str, Any]) -> None:
         assert to_spark_json(from_avro(compact(case["avro"]))) == compact(case["result"])
 
 
-@pytest.mark.parametrize("table", golden.names())
+@pytest.mark.parametrize("table", [name for name in golden.names() if name != "v9_mor_java_client"])
 def test_golden_schemas_round_trip(table: str) -> None:
+    """Without a table of an Avro schema that Spark does not write: enums and names of its own."""
     texts = set()
     for name, data in golden.files(table):
         if name.endswith(("commit", ".replacecommit")) and not name.endswith(".schemacommit"):

@@ -99,24 +99,29 @@ def test_writers_that_die_beside(mor: MorTable, monkeypatch: pytest.MonkeyPatch)
     def write(storage: Any, folder: Path) -> None:
         MorTable(folder, mor.version, options=FEW, storage=storage).delta([row("a1", "a", 77, "dying")])
 
-    plan(mor)
-    count = sum(name in WRITES for name in operations(mor.root, lambda storage: write(storage, mor.root)))
-    seen = set()
-    for nth in (place + 1 for place in places(count, step=2)):
+    def built_beside(act: Callable[[MorTable], None]) -> MorTable:
         copy = MorTable(mor.root.with_name("case"), mor.version, options=FEW)
         shutil.rmtree(copy.root)
         shutil.copytree(mor.root, copy.root)
         CACHE.clear()  # the files have names that others had before
+        during(monkeypatch, lambda _: act(copy))
+        built = run(copy)
+        monkeypatch.undo()
+        assert built == wanted(copy)
+        return copy
 
-        def act(_: int, nth: int = nth, copy: MorTable = copy) -> None:
+    plan(mor)
+    done: list[str] = []
+    built_beside(lambda copy: done.extend(operations(copy.root, lambda storage: write(storage, copy.root))))
+    seen = set()
+    for nth in (place + 1 for place in places(sum(name in WRITES for name in done), step=2)):
+
+        def act(copy: MorTable, nth: int = nth) -> None:
             assert copy.storage is not None
             with contextlib.suppress(Killed):
                 write(FaultyStorage(copy.storage, [Fault("writes", nth, "after", Killed)]), copy.root)
 
-        during(monkeypatch, act)
-        built = run(copy)
-        monkeypatch.undo()
-        assert built == wanted(copy)
+        copy = built_beside(act)
         copy.delta([row("b1", "b", 5, "after the death")])
         value = copy.rows()["a1"]["v"]
         seen.add(value)
