@@ -9,9 +9,14 @@ from pyhudi.storage import Storage
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.storage.table_paths import SCHEMA_FOLDER
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.archive.archive_conversion import archive_to_log, archive_to_lsm
+from pyhudi.timeline.conversion.archive_conversion import archive_to_log, archive_to_lsm
+from pyhudi.timeline.conversion.layout_conversion import (
+    ConvertedFile,
+    converted_content,
+    converted_files,
+    earliest_completion,
+)
 from pyhudi.timeline.instant import Instant
-from pyhudi.timeline.layout_conversion import ConvertedFile, converted_content, converted_files, earliest_completion
 from pyhudi.timeline.timeline_layout import Layout
 
 _THREADS = 8

@@ -49,8 +49,8 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archiver import finish_archival
+from pyhudi.timeline.conversion.layout_conversion import was_copied
 from pyhudi.timeline.instant import Action, Instant
-from pyhudi.timeline.layout_conversion import was_copied
 from pyhudi.transaction.locks.lock_factory import make_time_generator
 from pyhudi.transaction.post_commit.metadata_updates import MetadataUpdates
 from pyhudi.transaction.rollback import late_data_files

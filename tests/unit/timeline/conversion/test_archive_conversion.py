@@ -7,11 +7,11 @@ from pathlib import Path
 import pyarrow as pa
 
 from pyhudi.storage import open_storage
-from pyhudi.timeline.archive.archive_conversion import archive_to_log
 from pyhudi.timeline.archive.archive_log_reader import archive_files, archive_records
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.archive.lsm_timeline_writer import LSM_SCHEMA, ROW_VERSION, LsmTimelineWriter
 from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.timeline.conversion.archive_conversion import archive_to_log
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2
 

@@ -27,8 +27,8 @@ from pyhudi.timeline.archive.archive_log_reader import (
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.archive.lsm_timeline_writer import LSM_SCHEMA, ROW_VERSION, LsmTimelineWriter
 from pyhudi.timeline.commit_metadata import decode_commit
+from pyhudi.timeline.conversion.layout_conversion import earliest_completion
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State, completed_action
-from pyhudi.timeline.layout_conversion import earliest_completion
 from pyhudi.timeline.timeline_layout import Layout
 
 _PART = 500

@@ -1,0 +1,1 @@
+"""Conversion of active and archived timelines between the two layouts, for upgrades and downgrades."""
