@@ -27,7 +27,7 @@ from pyhudi.services.clustering.plan_strategies import PlanStrategy
 from pyhudi.services.compaction.compaction_planner import schedule_compaction
 from pyhudi.services.compaction.compaction_runner import CompactionResult, CompactionRunner, run_compactions
 from pyhudi.services.compaction.compaction_strategies import named_strategies
-from pyhudi.services.compaction.compaction_triggers import evaluate_compaction_trigger
+from pyhudi.services.compaction.compaction_triggers import evaluate_compaction_trigger, trigger_time
 from pyhudi.services.service_plans import BusyPlans
 from pyhudi.services.service_result import ServiceResult
 from pyhudi.storage import Storage
@@ -36,7 +36,7 @@ from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.partition_ttl import ttl_strategy
 from pyhudi.table.table_snapshot import TableSnapshot
-from pyhudi.timeline.instant import Action, current_instant
+from pyhudi.timeline.instant import Action
 from pyhudi.write.settings.write_settings import max_file_size
 
 _INLINE: tuple[Option[bool], ...] = (
@@ -198,7 +198,7 @@ class PostCommitServices:
                 return ()
             run_due = partial(run_compactions, self._client, opts, runner, only_if_due=True, busy=BusyPlans.LEAVE)
             has_plans = bool(table.active.timeline.pending().of_actions(Action.COMPACTION))
-            is_due = bool(evaluate_compaction_trigger(table.active.timeline, _now(table), opts))
+            is_due = bool(evaluate_compaction_trigger(table.active.timeline, trigger_time(table), opts))
             if options.COMPACT_INLINE in enabled:
                 results += [run_due(action=Action.COMPACTION)] if has_plans or is_due else []
             elif options.COMPACT_SCHEDULE_INLINE in enabled and is_due and not has_plans:
@@ -256,7 +256,3 @@ def _is_wanted(option: Option[bool], opts: Options) -> bool:
     if option is options.COMPACT_INLINE and not opts.is_set(option):
         return not any(opts.is_set(other) and opts.get_typed(other) for other in _LEFT_TO_OTHERS)
     return opts.get_typed(option)
-
-
-def _now(table: TableSnapshot) -> str:
-    return max(current_instant(table.config.timezone), table.active.latest_time or "")

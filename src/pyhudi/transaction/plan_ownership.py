@@ -18,6 +18,7 @@ from pyhudi.timeline.fencing.attempt_claim import AttemptClaim
 from pyhudi.timeline.heartbeat import HeartbeatPolicy, heartbeat_path
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.markers import Markers
+from pyhudi.transaction.conflicts.plan_conflicts import run_method
 from pyhudi.transaction.rollback.rollback_status import read_rollback_plan
 
 
@@ -59,14 +60,9 @@ def check_not_running_elsewhere(active: ActiveTimeline, instant: Instant, opts: 
             f"{instant} was started by another program, which may still be running: it was active "
             f"{silent_ms / 60_000:.0f} minutes ago, and has no heartbeat, like compactions of Apache Hudi before "
             "1.2. Wait for it; or, if it is certainly dead, take over its plan with "
-            f"services.{_run_method(instant)}({instant.requested!r}). Otherwise it is considered dead after "
+            f"services.{run_method(instant)}({instant.requested!r}). Otherwise it is considered dead after "
             f"{limit} minutes without activity ({options.COMPACTION_ABANDONED_MINUTES.key})"
         )
-
-
-def _run_method(instant: Instant) -> str:
-    names = {Action.COMPACTION: "run_compaction", Action.LOG_COMPACTION: "run_log_compaction"}
-    return names.get(instant.action, "run_clustering")
 
 
 def _is_foreign(active: ActiveTimeline, instant: Instant) -> bool:

@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 
 from pyhudi.merge.mergers.record_merger import RecordMerger, Records, choose, newer_by_ordering
 from pyhudi.merge.ordering_values import without_ordering
-
-_PACKAGE = "org.apache.hudi.common.model."
+from pyhudi.table.config.payload_classes import MODEL_PACKAGE
 
 
 class _PayloadMerger(RecordMerger):
@@ -23,7 +22,7 @@ class _PayloadMerger(RecordMerger):
 
     @property
     def strategy_id(self) -> str:
-        return _PACKAGE + type(self).__name__
+        return MODEL_PACKAGE + type(self).__name__
 
 
 class HoodieAvroPayload(_PayloadMerger):

@@ -11,7 +11,11 @@ from pyhudi.config.enums import FailedWritesPolicy, TableType
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.services.compaction.compaction_job import CompactionJob, job_without_slices
 from pyhudi.services.compaction.compaction_strategies import Limits, apply_strategies, named_strategies
-from pyhudi.services.compaction.compaction_triggers import evaluate_compaction_trigger, evaluate_log_compaction_trigger
+from pyhudi.services.compaction.compaction_triggers import (
+    evaluate_compaction_trigger,
+    evaluate_log_compaction_trigger,
+    trigger_time,
+)
 from pyhudi.services.compaction.log_compaction_candidates import log_compaction_candidates
 from pyhudi.services.service_plans import lock_timeline, read_plans
 from pyhudi.services.service_runner import ServiceRunner
@@ -82,7 +86,7 @@ def schedule_compaction(
     planner = _planner(opts, action=action, only_if_due=only_if_due)
     with lock_timeline(client, opts) as locked:
         table = locked.table
-        plan = planner(table, max(current_instant(client.config.timezone), table.active.latest_time or ""))
+        plan = planner(table, trigger_time(table))
         if not len(plan):
             return plan
         if runner is not None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pyhudi.config import Options, options
 from pyhudi.config.enums import CompactionTrigger
 from pyhudi.services.trigger_result import TriggerResult
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.delta_commits import delta_commits_since_compaction, delta_commits_since_plan, last_requested
-from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.timeline.instant import Action, Instant, State, current_instant
 from pyhudi.timeline.timeline import Timeline
 
 
@@ -28,6 +29,11 @@ def is_log_compaction(active: ActiveTimeline, instant: Instant) -> bool:
         return True
     planned = active.in_state(instant, State.REQUESTED)
     return planned is not None and planned.action == Action.LOG_COMPACTION
+
+
+def trigger_time(table: TableSnapshot) -> str:
+    """Return the instant at which triggers are evaluated: now, or the latest time of the timeline if that is later."""
+    return max(current_instant(table.config.timezone), table.active.latest_time or "")
 
 
 def evaluate_compaction_trigger(timeline: Timeline, now: str, opts: Options) -> TriggerResult:

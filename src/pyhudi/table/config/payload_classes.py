@@ -16,11 +16,12 @@ from pyhudi.table.config.merge_settings import (
     MergeSettings,
 )
 
-_PACKAGE = "org.apache.hudi.common.model."
-OVERWRITE_PAYLOAD = _PACKAGE + "OverwriteWithLatestAvroPayload"
-DEFAULT_PAYLOAD = _PACKAGE + "DefaultHoodieRecordPayload"
-_PARTIAL_UPDATE_PAYLOAD = _PACKAGE + "PartialUpdateAvroPayload"
-_DEBEZIUM_PAYLOADS = _PACKAGE + "debezium."
+MODEL_PACKAGE = "org.apache.hudi.common.model."
+"""Java package of the payload classes."""
+OVERWRITE_PAYLOAD = MODEL_PACKAGE + "OverwriteWithLatestAvroPayload"
+DEFAULT_PAYLOAD = MODEL_PACKAGE + "DefaultHoodieRecordPayload"
+_PARTIAL_UPDATE_PAYLOAD = MODEL_PACKAGE + "PartialUpdateAvroPayload"
+_DEBEZIUM_PAYLOADS = MODEL_PACKAGE + "debezium."
 POSTGRES_PAYLOAD = _DEBEZIUM_PAYLOADS + "PostgresDebeziumAvroPayload"
 
 
@@ -42,12 +43,14 @@ _COMMIT, _EVENT = MergeMode.COMMIT_TIME_ORDERING, MergeMode.EVENT_TIME_ORDERING
 PAYLOADS: Mapping[str, PayloadTranslation] = {
     OVERWRITE_PAYLOAD: PayloadTranslation(_COMMIT),
     DEFAULT_PAYLOAD: PayloadTranslation(_EVENT),
-    _PACKAGE + "EventTimeAvroPayload": PayloadTranslation(_EVENT),
-    _PACKAGE + "OverwriteNonDefaultsWithLatestAvroPayload": PayloadTranslation(
+    MODEL_PACKAGE + "EventTimeAvroPayload": PayloadTranslation(_EVENT),
+    MODEL_PACKAGE + "OverwriteNonDefaultsWithLatestAvroPayload": PayloadTranslation(
         _COMMIT, PartialUpdateMode.IGNORE_DEFAULTS
     ),
     _PARTIAL_UPDATE_PAYLOAD: PayloadTranslation(_EVENT, PartialUpdateMode.IGNORE_DEFAULTS),
-    _PACKAGE + "AWSDmsAvroPayload": PayloadTranslation(_COMMIT, properties={DELETE_FIELD: "Op", DELETE_MARKER: "D"}),
+    MODEL_PACKAGE + "AWSDmsAvroPayload": PayloadTranslation(
+        _COMMIT, properties={DELETE_FIELD: "Op", DELETE_MARKER: "D"}
+    ),
     POSTGRES_PAYLOAD: PayloadTranslation(
         _EVENT,
         PartialUpdateMode.FILL_UNAVAILABLE,

@@ -39,9 +39,7 @@ from pyhudi.transaction.conflicts.changed_groups import (
     touched_groups,
 )
 from pyhudi.transaction.conflicts.clustering_updates import allows_updates
-
-_EXECUTORS = {Action.COMPACTION: "run_compaction", Action.LOG_COMPACTION: "run_log_compaction"}
-"""Services that execute pending plans, by action; others are executed by ``run_clustering``."""
+from pyhudi.transaction.conflicts.plan_conflicts import run_method
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +172,7 @@ def _pending_conflict(write: _Write, pending: Sequence[pa.Table], active: Active
             assert plan is not None
             reason = (
                 f"pending {plan.action} {planned} is going to rewrite {common}: unless another process is executing "
-                f"it, call services.{_EXECUTORS.get(plan.action, 'run_clustering')}({planned!r}) first"
+                f"it, call services.{run_method(plan)}({planned!r}) first"
             )
             return Conflicted(write.requested, plan, reason)
     return None

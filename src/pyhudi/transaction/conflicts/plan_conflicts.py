@@ -62,3 +62,9 @@ def _first_change(
         if common is not None:
             return Conflicted(requested, other, f"{other.action} {other.requested} concurrently changed {common}")
     return None
+
+
+def run_method(instant: Instant) -> str:
+    """Return the name of the method of ``services`` that executes a pending plan."""
+    names = {Action.COMPACTION: "run_compaction", Action.LOG_COMPACTION: "run_log_compaction"}
+    return names.get(instant.action, "run_clustering")
