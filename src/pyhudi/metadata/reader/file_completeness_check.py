@@ -21,6 +21,7 @@ from pyhudi.storage import Storage
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant
 from pyhudi.timeline.timeline import Timeline
@@ -67,21 +68,29 @@ def check_complete(active: ActiveTimeline, effective: Timeline, partition: str, 
     ]
     name_instants = set(pc.unique(files["instant"]).to_pylist())
     sizes = dict(zip(files["path"].to_pylist(), files["size"].to_pylist(), strict=True))
+    archived_at: str | None = None
     for instant, written in zip(instants, _written_by_all(active, instants), strict=True):
         for file in _files_of_partition(written, partition):
             if newest.get(file.file_id, "") > instant.requested:
                 continue
             if instant.completion is None and _is_of_earlier_build(instant, file, built_at, name_instants):
                 continue
-            _check_file(active.storage, instant, file, sizes)
+            problem = _problem_of(active.storage, instant, file, sizes)
+            if problem is None:
+                continue
+            if archived_at is None:
+                archived_at = built_at or _archived_build(active, files, effective, partition)
+            if (instant.completion or archived_at) >= archived_at:
+                raise MetadataTableError(problem)
 
 
-def _check_file(storage: Storage, instant: Instant, file: _WrittenFile, sizes: Mapping[str, int]) -> None:
+def _problem_of(storage: Storage, instant: Instant, file: _WrittenFile, sizes: Mapping[str, int]) -> str | None:
     path = f"{METADATA_FOLDER}/{file.path}"
     if path not in sizes:
-        raise MetadataTableError(f"{storage.uri(path)}, written by {instant.requested}, is missing")
+        return f"{storage.uri(path)}, written by {instant.requested}, is missing"
     if sizes[path] < (file.size or 0):
-        raise MetadataTableError(f"{storage.uri(path)} has {sizes[path]} bytes instead of {file.size}")
+        return f"{storage.uri(path)} has {sizes[path]} bytes instead of {file.size}"
+    return None
 
 
 def _written_by_all(active: ActiveTimeline, instants: Sequence[Instant]) -> list[pa.Table]:
@@ -110,6 +119,29 @@ def _built_at(files: pa.Table, effective: Timeline) -> str:
     # A partition that was built concurrently with writes includes those that completed after its instant.
     times = [effective.completion_of(i) if i.startswith(_FIRST_INSTANTS) else i for i in instants]
     return min((time for time in times if time is not None), default="")
+
+
+def _archived_build(active: ActiveTimeline, files: pa.Table, effective: Timeline, partition: str) -> str:
+    """Return the time at which the partition was built if that instant has been archived, otherwise an empty text.
+
+    Apache Hudi numbers builds from 0, so it archives a new one before older writes to a former partition with its name.
+    It may use a number again after that, so the archived instant must have written to the partition.
+    """
+    names = pc.unique(files["instant"]).drop_null().to_pylist()
+    builds = {i for i in names if i.startswith(_FIRST_INSTANTS) and i not in effective}
+    if active.layout.version < 2 or not builds:
+        return ""
+    archived = read_archived_timeline(active.storage, active.layout, up_to=max(builds)).to_pylist()
+    times = {
+        row["requested"]: row["completion"]
+        for row in archived
+        if row["requested"] in builds and row["metadata"] and _wrote_to(row["metadata"], partition)
+    }
+    return min(times.values()) if times.keys() == builds else ""
+
+
+def _wrote_to(metadata: bytes, partition: str) -> bool:
+    return pc.any(pc.starts_with(decode_commit(metadata).stats["path"], f"{partition}/")).as_py() is True
 
 
 def _is_of_earlier_build(instant: Instant, file: _WrittenFile, built_at: str, name_instants: set[str]) -> bool:

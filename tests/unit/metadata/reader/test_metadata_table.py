@@ -15,6 +15,7 @@ import pytest
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import MetadataTableError, MetadataTableWarning
 from pyhudi.metadata.file_groups.hfile_sources import CACHE, MetadataSlice
+from pyhudi.metadata.metadata_layout import load_metadata_timeline
 from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.reader.metadata_validation import metadata_differences
@@ -23,6 +24,7 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.markers import IOType, Markers
+from tests.archival import archive_instants
 from tests.fault_injection import FaultyStorage
 from tests.golden.expected import unpack
 from tests.rows import encode_table
@@ -226,6 +228,40 @@ def test_a_partition_is_built_again_after_a_clean(tmp_path: Path):
         newest.rename(newest.with_suffix(".lost"))
         assert "is missing" in mor.table.validate_metadata()["problem"][0].as_py()
         newest.with_suffix(".lost").rename(newest)
+
+
+def test_a_build_that_was_archived_before_writes_to_a_former_partition(tmp_path: Path) -> None:
+    """As when Apache Hudi builds a partition anew, whose instant it then archives first, as it has the smallest
+    number."""
+    on = {"hoodie.metadata.enable": "true", "hoodie.metadata.index.column.stats.enable": "true"}
+    rare = {"hoodie.metadata.compact.max.delta.commits": "20"}
+    MorTable(tmp_path / "t", 9, options={**FAST, **OFF}).load([row(f"{p}0", p, 0, "x") for p in FILE_IDS])
+    mor = MorTable(tmp_path / "t", 9, options={**FAST, **on, **rare})
+    mor.table.services.create_metadata_table()
+    for n in range(3):
+        mor.delta([row("a0", "a", n, f"y{n}")])
+    assert mor.storage is not None
+    folder = mor.root / ".hoodie/metadata/column_stats"
+
+    def problems() -> set[str]:
+        return set(mor.table.validate_metadata()["problem"].to_pylist())
+
+    active = load_metadata_timeline(mor.storage, 9)
+    build = active.timeline.find(next(folder.glob(".*_0000*")).name.split("_")[1].split(".")[0])
+    former, later = [i for i in active.timeline.completed() if not i.requested.startswith("0000")][:2]
+    assert build is not None
+    assert former.completion is not None
+    completed = mor.root / active.path(build)
+    completed.rename(completed.with_name(f"{build.requested}_{int(former.completion) + 1}.deltacommit"))
+    for file in folder.glob(f".*_{former.requested}.log*"):
+        file.unlink()
+    assert problems() == {"of another size"}  # which these commits do not tell
+    active = load_metadata_timeline(mor.storage, 9)
+    archive_instants(active, [i for i in active.timeline if i.requested <= build.requested])
+    assert problems() == {"of another size"}
+    for file in folder.glob(f".*_{later.requested}.log*"):
+        file.unlink()
+    assert any("is missing" in problem for problem in problems())
 
 
 def test_log_files_of_pending_writes_of_version_6_are_no_difference(tmp_path: Path) -> None:
