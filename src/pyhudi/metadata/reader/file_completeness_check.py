@@ -68,7 +68,7 @@ def check_complete(active: ActiveTimeline, effective: Timeline, partition: str, 
     ]
     name_instants = set(pc.unique(files["instant"]).to_pylist())
     sizes = dict(zip(files["path"].to_pylist(), files["size"].to_pylist(), strict=True))
-    archived_at: str | None = None
+    problems: list[tuple[Instant, str]] = []
     for instant, written in zip(instants, _written_by_all(active, instants), strict=True):
         for file in _files_of_partition(written, partition):
             if newest.get(file.file_id, "") > instant.requested:
@@ -76,12 +76,13 @@ def check_complete(active: ActiveTimeline, effective: Timeline, partition: str, 
             if instant.completion is None and _is_of_earlier_build(instant, file, built_at, name_instants):
                 continue
             problem = _problem_of(active.storage, instant, file, sizes)
-            if problem is None:
-                continue
-            if archived_at is None:
-                archived_at = built_at or _archived_build(active, files, effective, partition)
-            if (instant.completion or archived_at) >= archived_at:
-                raise MetadataTableError(problem)
+            if problem is not None:
+                problems.append((instant, problem))
+    if problems:
+        built_at = built_at or _archived_build(active, files, effective, partition)
+    for instant, problem in problems:
+        if instant.completion is None or instant.completion >= built_at:
+            raise MetadataTableError(problem)
 
 
 def _problem_of(storage: Storage, instant: Instant, file: _WrittenFile, sizes: Mapping[str, int]) -> str | None:
@@ -132,16 +133,17 @@ def _archived_build(active: ActiveTimeline, files: pa.Table, effective: Timeline
     if active.layout.version < 2 or not builds:
         return ""
     archived = read_archived_timeline(active.storage, active.layout, up_to=max(builds)).to_pylist()
-    times = {
+    times: dict[str, str] = {
         row["requested"]: row["completion"]
         for row in archived
-        if row["requested"] in builds and row["metadata"] and _wrote_to(row["metadata"], partition)
+        if row["requested"] in builds and row["action"] in WRITE_ACTIONS and _wrote_to(row["metadata"], partition)
     }
     return min(times.values()) if times.keys() == builds else ""
 
 
-def _wrote_to(metadata: bytes, partition: str) -> bool:
-    return pc.any(pc.starts_with(decode_commit(metadata).stats["path"], f"{partition}/")).as_py() is True
+def _wrote_to(metadata: bytes | None, partition: str) -> bool:
+    """Return True if archived commit metadata name a file of a partition. Those of an empty file name none."""
+    return bool(_files_of_partition(_written(metadata), partition)) if metadata else False
 
 
 def _is_of_earlier_build(instant: Instant, file: _WrittenFile, built_at: str, name_instants: set[str]) -> bool:
@@ -176,8 +178,7 @@ def written_by(active: ActiveTimeline, instant: Instant) -> pa.Table:
             # Apache Hudi's readers accept an empty completed file.
             return WRITTEN_SCHEMA.empty_table(), 1
         with active.parsing(instant):
-            stats = decode_commit(data).stats
-        table = pa.table([stats["path"], stats["fileSizeInBytes"], stats["prevCommit"]], schema=WRITTEN_SCHEMA)
+            table = _written(data)
         return table, table.nbytes
 
     try:
@@ -187,6 +188,11 @@ def written_by(active: ActiveTimeline, instant: Instant) -> pa.Table:
     except HudiError as error:
         raise MetadataTableError(f"cannot determine the files written by {instant.requested}: {error}") from error
     return table
+
+
+def _written(metadata: bytes) -> pa.Table:
+    stats = decode_commit(metadata).stats
+    return pa.table([stats["path"], stats["fileSizeInBytes"], stats["prevCommit"]], schema=WRITTEN_SCHEMA)
 
 
 def _files_of_partition(written: pa.Table, partition: str) -> list[_WrittenFile]:
