@@ -81,7 +81,8 @@ def _six_to_eight(properties: Properties) -> Properties:
     else:
         merge_on_read = properties.get(keys.TYPE) == "MERGE_ON_READ"
         by_event = ordering and (merge_on_read or not payload)
-        mode = "EVENT_TIME_ORDERING" if by_event or payload == DEFAULT_PAYLOAD else "COMMIT_TIME_ORDERING"
+        by_event = by_event or payload in (DEFAULT_PAYLOAD, _EVENT_TIME_PAYLOAD)
+        mode = "EVENT_TIME_ORDERING" if by_event else "COMMIT_TIME_ORDERING"
         strategy = _STRATEGIES[mode]
         payload = DEFAULT_PAYLOAD if mode == "EVENT_TIME_ORDERING" else OVERWRITE_PAYLOAD
     properties |= {
@@ -111,11 +112,9 @@ def _eight_to_nine(properties: Properties) -> Properties:
     if payload and translation is not None:
         if payload not in (OVERWRITE_PAYLOAD, DEFAULT_PAYLOAD):
             strategy = _STRATEGIES[translation.mode]
-            properties |= {
-                keys.RECORD_MERGE_MODE: str(translation.mode),
-                keys.RECORD_MERGE_STRATEGY_ID: strategy,
-                keys.RECORD_MERGER_STRATEGY: strategy,
-            }
+            properties |= {keys.RECORD_MERGE_MODE: str(translation.mode), keys.RECORD_MERGER_STRATEGY: strategy}
+            if mode == "CUSTOM":
+                properties[keys.RECORD_MERGE_STRATEGY_ID] = strategy
         if translation.partial is not None:
             properties[keys.PARTIAL_UPDATE_MODE] = str(translation.partial)
         properties |= {f"{RECORD_MERGE_PROPERTY_PREFIX}{key}": value for key, value in translation.properties.items()}

@@ -155,8 +155,8 @@ def _check_payload(config: TableProperties, opts: Options) -> None:
     if (known.mode, known.partial) != (merging.mode, merging.partial_update_mode):
         by = f"{merging.mode}, {merging.partial_update_mode}" if merging.partial_update_mode else merging.mode
         warn(
-            f"{opts.spelling(options.PAYLOAD_CLASS)}={payload} has no effect: table {config.name!r} was created with "
-            f"another merge mode ({by})",
+            f"{opts.spelling(options.PAYLOAD_CLASS)}={payload} has no effect: table {config.name!r} has another merge "
+            f"mode ({by})",
             OptionWithoutEffectWarning,
         )
 

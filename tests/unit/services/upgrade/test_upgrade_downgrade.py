@@ -384,6 +384,24 @@ def test_payload_class_of_writes(tmp_path: Path, payload: str | None, mode: str,
     assert (merging.mode, merging.partial_update_mode) == (mode, partial)
 
 
+@pytest.mark.parametrize("to", [8, 9])
+@pytest.mark.parametrize(
+    ("payload", "mode"),
+    [
+        ("DefaultHoodieRecordPayload", "EVENT_TIME_ORDERING"),
+        ("EventTimeAvroPayload", "EVENT_TIME_ORDERING"),
+        ("OverwriteWithLatestAvroPayload", "COMMIT_TIME_ORDERING"),
+    ],
+)
+def test_stored_payload_class(tmp_path: Path, payload: str, mode: str, to: int) -> None:
+    """Releases since 1.0 store the payload class in copy-on-write tables of version 6, too."""
+    mor = MorTable(tmp_path / "t", 6)
+    stored = {"hoodie.compaction.payload.class": f"org.apache.hudi.common.model.{payload}"}
+    mor.client.config.updated(mor.client.storage, set={"hoodie.table.type": "COPY_ON_WRITE", **stored})
+    mor.table.services.upgrade(to)
+    assert TableConfig.load(mor.client.storage).merging.mode == mode
+
+
 def test_payload_class_without_a_merger(tmp_path: Path) -> None:
     mor = MorTable(tmp_path / "t", 6)
     stored = ("hoodie.compaction.payload.class",)
