@@ -8,7 +8,7 @@ they are the rows of `pyhudi.merge.file_group_reader.read_slice`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,11 @@ from pyhudi.merge.logs.valid_log_blocks import valid_blocks
 from pyhudi.merge.ordering_values import Index, Mask, distinct
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
+
+BASE_POSITION = "_pyhudi_base_position"
+"""Bigint column: the position of the base row that a merged row replaces; `NO_BASE_ROW` if only the logs have it."""
+NO_BASE_ROW = -1
+"""As `pyhudi.write.location_columns.UNKNOWN_POSITION` in the rows of a write."""
 
 
 def replaced_positions(context: SliceContext, file_slice: FileSlice) -> Index:
@@ -55,8 +60,15 @@ def replaced_positions(context: SliceContext, file_slice: FileSlice) -> Index:
     return np.concatenate(replaced) if replaced else nothing
 
 
-def changed_rows(context: SliceContext, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
+def changed_rows(
+    context: SliceContext, file_slice: FileSlice, *, with_positions: bool = False
+) -> Iterator[pa.RecordBatch]:
     """Yield the merged rows at the replaced positions, and the rows that only the logs have.
+
+    Args:
+        context: Context of the read.
+        file_slice: The slice.
+        with_positions: Add `BASE_POSITION` as the last column.
 
     Raises:
         QueryError: A file is missing.
@@ -64,9 +76,9 @@ def changed_rows(context: SliceContext, file_slice: FileSlice) -> Iterator[pa.Re
         MergerError: A custom merger failed.
     """
     with open_slice(context, file_slice) as opened:
-        for rows, _ in _changes(context, file_slice, opened, rows_alone=True):
-            if rows.num_rows:
-                yield rows
+        for changes in _changes(context, file_slice, opened, rows_alone=not with_positions):
+            if changes.rows.num_rows:
+                yield changes.positioned() if with_positions else changes.rows
 
 
 def write_changed_rows(context: SliceContext, file_slice: FileSlice, write: Callable[[pa.RecordBatch], None]) -> Index:
@@ -75,7 +87,7 @@ def write_changed_rows(context: SliceContext, file_slice: FileSlice, write: Call
     Args:
         context: Context of the read.
         file_slice: The slice.
-        write: Called with each batch of `changed_rows`.
+        write: Called with each batch of `changed_rows`, with positions.
 
     Returns:
         The `replaced_positions`.
@@ -87,18 +99,38 @@ def write_changed_rows(context: SliceContext, file_slice: FileSlice, write: Call
     """
     parts = [np.zeros(0, dtype=np.int64)]
     with open_slice(_with_all_keys(context), file_slice) as opened:
-        for rows, replaced in _changes(context, file_slice, opened):
-            if rows.num_rows:
-                write(rows)
-            parts.append(replaced)
+        for changes in _changes(context, file_slice, opened):
+            if changes.rows.num_rows:
+                write(changes.positioned())
+            parts.append(changes.replaced)
     return np.concatenate(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """Merged rows.
+
+    Attributes:
+        rows: The rows.
+        positions: The position of the base row that each of them replaces; None: they replace none.
+        replaced: Positions of base rows that the rows, or deletes, replace.
+    """
+
+    rows: pa.RecordBatch
+    positions: Index | None
+    replaced: Index
+
+    def positioned(self) -> pa.RecordBatch:
+        """Return the rows with `BASE_POSITION`."""
+        none = np.full(self.rows.num_rows, NO_BASE_ROW, dtype=np.int64)
+        positions = none if self.positions is None else self.positions
+        return self.rows.append_column(BASE_POSITION, pa.array(positions, pa.int64()))
 
 
 def _changes(
     context: SliceContext, file_slice: FileSlice, opened: OpenSlice, *, rows_alone: bool = False
-) -> Iterator[tuple[pa.RecordBatch, Index]]:
-    """Yield the merged rows of an open slice, each batch with the positions of the base rows that it, or deletes,
-    replace. With ``rows_alone`` not all positions are returned."""
+) -> Iterator[_Changes]:
+    """Yield the merged rows of an open slice in batches. With ``rows_alone`` not all positions are returned."""
     reader, log_records = opened.reader, opened.log_records
     if log_records is None or not len(log_records):
         return
@@ -110,18 +142,21 @@ def _changes(
     base_counts = not (rows_alone and overlay.whole and (not overlay.compares or log_records.is_delete.all()))
     for part, wins in overlay.touched(by_key) if base_counts else ():
         if overlay.whole:
-            winners = part.records[wins & ~log_records.is_delete[part.records]]
-            rows = log_records.changes(winners).rows
+            kept = wins & ~log_records.is_delete[part.records]
+            rows = log_records.changes(part.records[kept]).rows
         else:
             touched = part.rows.take(pa.array(part.positions))
             numbers = np.arange(len(part.positions), dtype=np.int64)
-            rows = merge_base(touched, numbers, log_records.changes(part.records), reader.rules).rows
-        yield reader.finished(rows), part.start + part.positions[wins]
+            merged = merge_base(touched, numbers, log_records.changes(part.records), reader.rules)
+            rows, kept = merged.rows, ~merged.deleted
+        positions = part.start + part.positions
+        yield _Changes(reader.finished(rows), positions[kept], positions[wins])
     for records in overlay.matches.unmatched():
-        yield reader.finished(log_records.changes(records).rows), nothing
+        rows = reader.finished(log_records.changes(records).rows)
+        yield _Changes(rows, None if log_records.positions is None else log_records.positions[records], nothing)
     if overlay.named_by_positions and log_records.positions is not None and file_slice.base_path is not None:
         none = pa.RecordBatch.from_pylist([], schema=context.output_schema)
-        yield none, _existing(context, file_slice, log_records.positions)
+        yield _Changes(none, nothing, _existing(context, file_slice, log_records.positions))
 
 
 def _with_all_keys(context: SliceContext) -> SliceContext:

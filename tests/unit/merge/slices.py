@@ -14,7 +14,13 @@ import pyarrow.parquet as pq
 from pyhudi.format.log import LogBlockHeader, LogOptions, LogSchema, LogSlice, LogWriter
 from pyhudi.merge.file_group_reader import read_slice
 from pyhudi.merge.file_slice import FileSlice, SliceContext
-from pyhudi.merge.log_changed_rows import changed_rows, replaced_positions, write_changed_rows
+from pyhudi.merge.log_changed_rows import (
+    BASE_POSITION,
+    NO_BASE_ROW,
+    changed_rows,
+    replaced_positions,
+    write_changed_rows,
+)
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.schema.meta_fields import COMMIT_TIME, FILE_NAME, META_COLUMNS, OPERATION, PARTITION_PATH, RECORD_KEY
@@ -48,6 +54,7 @@ class Slice:
     base_path: str | None = None
     log_paths: list[str] = field(default_factory=list)
     positions: dict[str, int] = field(default_factory=dict)
+    base_ids: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -66,6 +73,7 @@ class Slice:
         write = po.write_table if self.extension == "orc" else pq.write_table
         write(table, str(self.folder / self.base_path))
         self.positions = {str(row["id"]): i for i, row in enumerate(rows)}
+        self.base_ids = [row["id"] for row in rows]
 
     def log(
         self,
@@ -139,9 +147,20 @@ class Slice:
         changed = [row for batch in changed_rows(context, self.slice) for row in batch.to_pylist()]
         at_once: list[pa.RecordBatch] = []
         assert sorted(write_changed_rows(context, self.slice, at_once.append).tolist()) == hidden
-        together = [row for batch in at_once for row in batch.to_pylist()]
+        together = [row for batch in at_once for row in batch.drop_columns([BASE_POSITION]).to_pylist()]
         assert context.key_rows is not None or sorted(together, key=str) == sorted(changed, key=str)
+        if "id" in context.columns:
+            positioned = list(changed_rows(context, self.slice, with_positions=True))
+            for row in (row for batch in [*at_once, *positioned] for row in batch.to_pylist()):
+                self._check_position(row["id"], row[BASE_POSITION], is_new=row["id"] not in self.base_ids)
         return kept + changed
+
+    def _check_position(self, record: Any, position: int, *, is_new: bool) -> None:
+        """Check that a merged row has the position of its base row."""
+        if position == NO_BASE_ROW:
+            assert is_new
+        else:
+            assert self.base_ids[position] == record
 
     @property
     def slice(self) -> FileSlice:

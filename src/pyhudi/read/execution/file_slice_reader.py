@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ from pyhudi.merge.base_file_rows import Condition
 from pyhudi.merge.batch_sizes import MergeMemory
 from pyhudi.merge.file_group_reader import read_slice
 from pyhudi.merge.file_slice import FileSlice, RecordSelection, SliceContext, StoredColumns
-from pyhudi.merge.log_changed_rows import changed_rows
+from pyhudi.merge.log_changed_rows import BASE_POSITION, changed_rows
 from pyhudi.merge.logs.valid_log_blocks import BlockView, CommittedInstants
 from pyhudi.merge.modes.delete_marker import DeleteMarker
 from pyhudi.merge.modes.merge_rules import MergeRules
@@ -107,12 +107,21 @@ def slice_context(
 @dataclass(frozen=True, slots=True)
 class MergedReader:
     """Reads slices with logs into batches of the requested columns. Can be pickled, so that it can be sent to
-    executors."""
+    executors.
+
+    Attributes:
+        context: Context of the reads.
+        columns: Columns of the batches.
+        filter: Condition of the rows.
+        commit_times: Condition on their commit times.
+        with_positions: `read_changed` adds `BASE_POSITION` as the last column.
+    """
 
     context: SliceContext
     columns: tuple[str, ...]
     filter: RowFilter | None = None
     commit_times: CommitTimes | None = None
+    with_positions: bool = False
 
     @classmethod
     def from_plan(cls, plan: ScanPlan, context: SliceContext) -> MergedReader:
@@ -136,15 +145,22 @@ class MergedReader:
             QueryError: A file no longer exists.
             FormatError: A file is corrupt.
         """
-        yield from self._matching(read_slice(self.context, file_slice))
+        yield from self._matching(read_slice(self.context, file_slice), self.columns)
 
     def read_changed(self, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
         """Yield the merged rows of one slice that are not in the base file unchanged
         (`pyhudi.merge.log_changed_rows`)."""
         selection = replace(self.context.selection, base_rows=None)
-        yield from self._matching(changed_rows(replace(self.context, selection=selection), file_slice))
+        context, positions = replace(self.context, selection=selection), self.with_positions
+        columns = (*self.columns, BASE_POSITION) if positions else self.columns
+        yield from self._matching(changed_rows(context, file_slice, with_positions=positions), columns)
 
-    def _matching(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def changed_schema(self) -> pa.Schema:
+        """Return the columns of `read_changed`."""
+        columns = pa.schema([self.context.schema.field(name) for name in self.columns])
+        return columns.append(pa.field(BASE_POSITION, pa.int64())) if self.with_positions else columns
+
+    def _matching(self, batches: Iterator[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         conditions = []
         if self.commit_times is not None:
             conditions.append(self.commit_times.arrow())
@@ -154,4 +170,4 @@ class MergedReader:
             for condition in conditions:
                 batch = batch.filter(condition)
             if batch.num_rows:
-                yield batch.select(list(self.columns))
+                yield batch.select(list(columns))

@@ -33,7 +33,7 @@ from pyhudi.spark.read.pruning.overridden_functions import overridden_in_filter
 from pyhudi.spark.read.spark_scan import SparkScan
 from pyhudi.spark.session import check_not_stopped
 from pyhudi.spark.spark_types import null_columns, spark_schema
-from pyhudi.spark.write.dml_commit import RowLocations
+from pyhudi.spark.write.dml_commit import RowLocations, RowPositions
 from pyhudi.spark.write.write_preparation import key_spec
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.meta_client import TableMetaClient
@@ -148,12 +148,11 @@ class TargetSnapshot:
         planned = plan(table)
         schema = spark_schema(remove_meta_columns(planned.schema))
         located = client.config.populate_meta_fields and opts.get_typed(options.INDEX_TYPE) is not IndexType.BUCKET
-        read = None
-        # Log files need no positions, and a table without log files may get some at any time.
-        if located and client.config.table_type is TableType.COPY_ON_WRITE:
+        positions, read = _positions(client, opts) if located else RowPositions.NONE, None
+        if positions is not RowPositions.NONE:
             read = positioned_rows(SparkScan(spark, table, planned, opts))
         groups = planned.tasks.select(["partition", "file_id", "base_path"])
-        locations = RowLocations(groups, positions=read is not None) if located else None
+        locations = RowLocations(groups, RowPositions.NONE if read is None else positions) if located else None
         read = dataframe(SparkScan(spark, table, planned, opts)) if read is None else read
         stored = _stored(read, schema, self.spec, meta=client.config.populate_meta_fields, located=located)
         reads = ReadSet.of_snapshot(table.active.timeline, _groups(planned), replan)
@@ -194,13 +193,15 @@ class TargetTable(TargetSnapshot):
     @property
     def helpers(self) -> list[str]:
         """Columns of ``rows`` that are not the table's own: `STORED_KEY`, `STORED_PATH`, and their locations."""
-        locations = [] if self.locations is None else [FILE_ID, *([ROW_POSITION] if self.has_positions else [])]
-        return [STORED_KEY, STORED_PATH, *locations]
+        if self.locations is None:
+            return [STORED_KEY, STORED_PATH]
+        positions = [] if self.locations.positions is RowPositions.NONE else [ROW_POSITION]
+        return [STORED_KEY, STORED_PATH, FILE_ID, *positions]
 
     @property
     def has_positions(self) -> bool:
-        """True if rows have their positions in base files."""
-        return self.locations is not None and self.locations.positions
+        """True if all rows have their positions, by which base files are rewritten."""
+        return self.locations is not None and self.locations.positions is RowPositions.ALL
 
     @property
     def delete_markers(self) -> frozenset[str]:
@@ -232,6 +233,15 @@ class TargetTable(TargetSnapshot):
         needed = self.placing_columns
         names = [name for name in self.schema.names if name in needed]
         return names or self.schema.names[:1]  # A DataFrame needs at least one column of the table.
+
+
+def _positions(client: TableMetaClient, opts: Options) -> RowPositions:
+    """Return the positions of rows that a write to the table uses."""
+    config = client.config
+    if config.table_type is TableType.COPY_ON_WRITE:
+        return RowPositions.ALL
+    records = config.version >= 8 and opts.get_typed(options.WRITE_RECORD_POSITIONS)
+    return RowPositions.KNOWN if records else RowPositions.NONE
 
 
 def _groups(plan: ScanPlan) -> pa.Table:

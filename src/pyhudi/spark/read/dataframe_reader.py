@@ -153,22 +153,39 @@ def dataframe(scan: SparkScan, *, merges: bool = True) -> DataFrame:
 
 
 def positioned_rows(scan: SparkScan) -> DataFrame | None:
-    """Return the rows of a scan with their positions in base files. Lazy.
+    """Return the rows of a scan with their positions in base files. Lazy, except that logs may be merged.
 
     Returns:
-        The columns of the plan and `SCANNED_ROW`; None if Spark cannot number the rows, or slices have log files.
+        The columns of the plan and `SCANNED_ROW`. Rows of log files have the position of the base row that they
+        replace; `NO_BASE_ROW` if there is none, or if it is not known. None if Spark cannot number the rows.
     """
     plan = scan.plan
-    if not plan.tasks.num_rows or plan.with_logs().tasks.num_rows:
+    if not plan.tasks.num_rows or plan.bootstrapped()[0].tasks.num_rows or scan.engine is ReadEngine.ARROW:
         return None
     if not can_number_rows(plan.tasks["base_path"], plan.schema.names):
         return None
-    if scan.engine is ReadEngine.ARROW:
-        return None
+    with_logs = plan.with_logs()
+    if not with_logs.tasks.num_rows:
+        return _positioned_base_rows(scan)
+    if plan.merging is not None:
+        check_picklable(plan.merging.context.rules)
+    if is_key_lookup(plan) and scan.engine is not ReadEngine.SPARK:
+        return union(_merged(scan, positions=True))
+    rows = single_scan(scan, merges=True, positions=True)
+    if rows is not None:
+        return select_names(with_conditions(rows, plan), [*plan.columns, SCANNED_ROW])
+    parts = _merged(scan.with_plan(with_logs), positions=True)
+    if with_logs.tasks.num_rows == plan.tasks.num_rows:
+        return union(parts)
+    others = _positioned_base_rows(scan.with_plan(plan.without_logs()))
+    return None if others is None else union([others, *parts])
+
+
+def _positioned_base_rows(scan: SparkScan) -> DataFrame | None:
+    """Return the rows of slices without log files, with `SCANNED_ROW`."""
+    plan = scan.plan
     frame = read_natively(scan, required=False, extras=ScanExtras(positions=True))
-    if frame is None:
-        return None
-    return select_names(with_conditions(frame, plan), [*plan.columns, SCANNED_ROW])
+    return None if frame is None else select_names(with_conditions(frame, plan), [*plan.columns, SCANNED_ROW])
 
 
 def _from_base_files(scan: SparkScan) -> DataFrame:
@@ -181,14 +198,18 @@ def _from_base_files(scan: SparkScan) -> DataFrame:
     return _selected(with_conditions(native, scan.plan), scan.plan)
 
 
-def _merged(scan: SparkScan) -> list[DataFrame]:
-    """Return the rows of slices with log files, in parts."""
+def _merged(scan: SparkScan, *, positions: bool = False) -> list[DataFrame]:
+    """Return the rows of slices with log files, in parts; with ``positions`` also `SCANNED_ROW`."""
     plan = scan.plan
-    base, rows = merged_rows(scan)
+    names = [*plan.columns, *([SCANNED_ROW] if positions else [])]
+    base, rows = merged_rows(scan, positions=positions)
     rows = with_sql_conditions(rows, plan)
-    if rows.columns != list(plan.columns):
-        rows = select_names(rows, plan.columns)
-    return [rows] if base is None else [_selected(with_conditions(base, plan), plan), rows]
+    if rows.columns != names:
+        rows = select_names(rows, names)
+    if base is None:
+        return [rows]
+    base = with_conditions(base, plan)
+    return [base if base.columns == names else select_names(base, names), rows]
 
 
 def _with_arrow(scan: SparkScan) -> DataFrame:

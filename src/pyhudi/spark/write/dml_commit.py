@@ -12,17 +12,28 @@ from pyhudi.spark.lookup.key_constraint import KeyConstraint
 from pyhudi.transaction.conflicts.serializable_reads import ReadSet
 
 
+class RowPositions(Enum):
+    """Positions that rows have kept from the base files of the table."""
+
+    NONE = auto()
+    """They have none."""
+    KNOWN = auto()
+    """Rows have them or `UNKNOWN_POSITION`, so they are found by their keys. Log blocks record the positions."""
+    ALL = auto()
+    """All have them, and base files are rewritten by position."""
+
+
 @dataclass(frozen=True, slots=True)
 class RowLocations:
     """Locations that rows have kept from the table: their file groups, and possibly their positions.
 
     Attributes:
         groups: The file groups (partition, file_id, base_path) that were read, with their base files.
-        positions: Rows have their positions in these base files.
+        positions: Positions of rows in these base files.
     """
 
     groups: pa.Table
-    positions: bool
+    positions: RowPositions
 
 
 class NewRecords(Enum):
@@ -104,8 +115,10 @@ class RowChanges:
 
     @property
     def bases(self) -> pa.Table | None:
-        """Base files (partition, file_id, base_path) to which the positions of rows refer; None: there are none."""
-        return self.locations.groups if self.locations is not None and self.locations.positions else None
+        """Base files (partition, file_id, base_path) in which rows are found by position; None: they are found by
+        key."""
+        located = self.locations
+        return located.groups if located is not None and located.positions is RowPositions.ALL else None
 
     @property
     def only_updates(self) -> bool:

@@ -59,6 +59,24 @@ def located_changes(rows: DataFrame) -> DataFrame:
     return rows.withColumns(added)
 
 
+def positions_are_current(read: pa.Table, slices: pa.Table) -> bool:
+    """Return True if the positions of rows refer to the base files of the table.
+
+    Args:
+        read: The base files in which rows have their positions (`RowLocations.groups`).
+        slices: The file groups of the table (SLICE_SCHEMA).
+    """
+    at = pc.index_in(group_keys(read), value_set=group_keys(slices))
+    same = pc.equal(read["base_path"].combine_chunks(), slices["base_path"].combine_chunks().take(at))
+    # A group without a base file has no rows with positions.
+    return bool(pc.all(pc.or_(pc.is_null(read["base_path"]), pc.fill_null(same, False)), min_count=0).as_py())
+
+
+def without_positions(rows: DataFrame) -> DataFrame:
+    """Return located rows without the positions that they have."""
+    return rows.drop(ROW_POSITION)
+
+
 def with_base_paths(counts: pa.Table, slices: pa.Table, read: pa.Table | None) -> pa.Table:
     """Fill in the base files of file groups.
 

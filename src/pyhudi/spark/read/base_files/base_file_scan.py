@@ -20,6 +20,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from pyhudi.config import options
 from pyhudi.errors import QueryError
+from pyhudi.merge.log_changed_rows import BASE_POSITION
 from pyhudi.read.execution.file_schemas import FilePart, file_parts
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.schema.logical_types.variants import VARIANT, is_variant
@@ -78,11 +79,13 @@ class ScanExtras:
         numbers: Add the number of the file and the position of the row in it as the last columns.
         positions: Add the position of the row as the last column.
         files: Tasks for additional files, which have the columns of the plan.
+        base_positions: Read `BASE_POSITION` from them, which is null in base files.
     """
 
     numbers: FileNumbers | None = None
     positions: bool = False
     files: pa.Table | None = None
+    base_positions: bool = False
 
     @property
     def has_positions(self) -> bool:
@@ -212,6 +215,7 @@ class _PartReader:
         plan = scan.plan
         self._scan, self._schema, self._numbers = scan, plan.schema, extras.numbers
         self._has_positions = extras.has_positions
+        self._more_stored = [BASE_POSITION] if extras.base_positions else []
         names = {c: part.names_of(c) for c in plan.schema.names}
         stored = pa.schema(
             [_stored_field(part, plan, c).with_name(n) for c, file_names in names.items() for n in file_names]
@@ -220,7 +224,8 @@ class _PartReader:
         self._has_vectors = any(is_vector(field.type) for field in plan.schema)
         changed = {f.name: converted_column(f, names[f.name], part.file_schema, part.names) for f in plan.schema}
         self._changed = {name: column for name, column in changed.items() if column is not None}
-        self._stored_schema = spark_schema(schema_in_files(stored))
+        more = [StructField(name, LongType()) for name in self._more_stored]
+        self._stored_schema = StructType([*spark_schema(schema_in_files(stored)).fields, *more])
         self._files = FileReader(scan.spark, self._stored_schema)
 
     def read(self, source: PartitionColumns, tasks: pa.Table) -> DataFrame:
@@ -237,12 +242,13 @@ class _PartReader:
             changed[SCANNED_ROW] = sf.col("_metadata.row_index")
         # A select takes calls to the JVM for each column, milliseconds in total. Columns of folders come last. In Spark
         # Connect, `withColumns` would drop the metadata that marks vectors.
-        expected = [*self._schema.names, *([SCANNED_FILE] if source.numbered else [])]
+        stored = [*self._schema.names, *self._more_stored]
+        expected = [*stored, *([SCANNED_FILE] if source.numbered else [])]
         in_order = source.folders is None or rows.columns == expected
         if self._as_named and in_order and not self._has_vectors:
             return rows.withColumns(changed) if changed else rows
         helpers = [*([SCANNED_FILE] if self._numbers else []), *([SCANNED_ROW] if self._has_positions else [])]
-        names = [*self._schema.names, *helpers]
+        names = [*stored, *helpers]
         return rows.select(*(changed[n].alias(n) if n in changed else quoted_name(n) for n in names))
 
     def _uris(self, tasks: pa.Table) -> list[str]:

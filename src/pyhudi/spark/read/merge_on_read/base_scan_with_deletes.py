@@ -16,12 +16,17 @@ from pyspark.sql import DataFrame
 from pyhudi.config.enums import ReadEngine
 from pyhudi.format.file_names import file_name_of
 from pyhudi.merge.file_slice import FileSlice, SliceContext
-from pyhudi.merge.log_changed_rows import replaced_positions
+from pyhudi.merge.log_changed_rows import BASE_POSITION, replaced_positions
 from pyhudi.read.execution.file_slice_reader import MergedReader
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.spark.execution.slice_tasks import KEYS, LOGS, SlicePieces, parallelism, run_on_slices
+from pyhudi.spark.helper_columns import SCANNED_FILE, SCANNED_ROW
 from pyhudi.spark.read.base_files.base_file_scan import ScanExtras, can_number_rows, read_natively
-from pyhudi.spark.read.merge_on_read.deletion_vectors import DeletionVectors, deletion_vectors_for
+from pyhudi.spark.read.merge_on_read.deletion_vectors import (
+    DeletionVectors,
+    deletion_vectors_for,
+    without_row_numbers,
+)
 from pyhudi.spark.read.merge_on_read.merge_by_partition import run_by_partition
 from pyhudi.spark.read.spark_scan import SparkScan
 
@@ -29,8 +34,16 @@ _MAX_LOG_BYTES = 1024 * 1024 * 1024
 """Size of logs in bytes above which the excluded rows may be too many to broadcast."""
 
 
-def base_and_log_rows(scan: SparkScan, context: SliceContext) -> tuple[DataFrame, DataFrame] | None:
+def base_and_log_rows(
+    scan: SparkScan, context: SliceContext, *, positions: bool = False
+) -> tuple[DataFrame, DataFrame] | None:
     """Return the rows of slices with log files in two parts.
+
+    Args:
+        scan: The scan.
+        context: Context of the merges.
+        positions: Add `SCANNED_ROW` as the last column: the position of the base row, also of that which a row of the
+            logs replaces.
 
     Returns:
         The remaining base rows, with all columns of the table and unfiltered; and the rows of the logs, with the
@@ -52,9 +65,11 @@ def base_and_log_rows(scan: SparkScan, context: SliceContext) -> tuple[DataFrame
     cores = parallelism(spark)
     pieces = SlicePieces.from_plan(with_base, cores, part=KEYS)
     stay = form.exclude(rows, run_on_slices(spark, pieces, _FindDeletedRows(context, form), form.schema))
-    reader = MergedReader.from_plan(plan, context)
-    changed = run_by_partition(spark, plan, reader.read_changed, plan.output_schema, part=LOGS)
-    return stay, changed
+    reader = replace(MergedReader.from_plan(plan, context), with_positions=positions)
+    changed = run_by_partition(spark, plan, reader.read_changed, reader.changed_schema(), part=LOGS)
+    if positions:
+        return stay.drop(SCANNED_FILE), changed.withColumnRenamed(BASE_POSITION, SCANNED_ROW)
+    return without_row_numbers(stay), changed
 
 
 def _can_exclude_rows(plan: ScanPlan) -> bool:

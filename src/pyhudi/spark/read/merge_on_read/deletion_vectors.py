@@ -69,7 +69,7 @@ class DeletionVectors(Protocol):
         ...
 
     def exclude(self, rows: DataFrame, excluded: DataFrame) -> DataFrame:
-        """Exclude rows from a scan with numbers of files and rows, and drop these columns."""
+        """Exclude rows from a scan with numbers of files and rows, which keeps these columns."""
         ...
 
 
@@ -145,7 +145,7 @@ class BitmapDeletionVectors:
         # A single SQL text takes less time than a dozen calls to the JVM.
         word = f"get({_WORDS}, int(shiftright({SCANNED_ROW}, 6)))"
         is_excluded = sf.expr(f"{SCANNED_FILE} = {_KEY} AND getbit({word}, int({SCANNED_ROW} & 63)) = 1")
-        return without_row_numbers(rows.join(sf.broadcast(excluded), is_excluded, "left_anti"))
+        return rows.join(sf.broadcast(excluded), is_excluded, "left_anti")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,4 +165,4 @@ class PositionDeletes:
 
     def exclude(self, rows: DataFrame, excluded: DataFrame) -> DataFrame:
         position = sf.col(SCANNED_FILE).bitwiseOR(sf.col(SCANNED_ROW))
-        return without_row_numbers(rows.join(sf.broadcast(excluded), position == sf.col(_POSITION), "left_anti"))
+        return rows.join(sf.broadcast(excluded), position == sf.col(_POSITION), "left_anti")

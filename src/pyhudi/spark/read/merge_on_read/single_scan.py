@@ -19,8 +19,10 @@ from pyspark.sql import functions as sf
 from pyhudi.config import Options, options
 from pyhudi.config.enums import PartitionValues, ReadEngine
 from pyhudi.merge.file_slice import FileSlice, SliceContext
+from pyhudi.merge.log_changed_rows import BASE_POSITION
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.spark.execution.slice_tasks import KEYS, SlicePieces, parallelism, run_on_slices
+from pyhudi.spark.helper_columns import SCANNED_FILE, SCANNED_ROW
 from pyhudi.spark.read.base_files.base_file_scan import ScanExtras, can_number_rows, read_natively
 from pyhudi.spark.read.base_files.partition_columns import partition_columns
 from pyhudi.spark.read.base_files.partition_folders import mounted_external_path
@@ -51,7 +53,7 @@ _MAX_FILES = 10_000
 """Files of a query up to which those without logs are read by the same scan."""
 
 
-def single_scan(scan: SparkScan, *, merges: bool) -> DataFrame | None:
+def single_scan(scan: SparkScan, *, merges: bool, positions: bool = False) -> DataFrame | None:
     """Read slices some of which have log files.
 
     Runs a Spark job that merges logs that are not in the cache, if they are read repeatedly.
@@ -59,6 +61,8 @@ def single_scan(scan: SparkScan, *, merges: bool) -> DataFrame | None:
     Args:
         scan: The scan.
         merges: Logs may be merged.
+        positions: Add `SCANNED_ROW` as the last column: the position of the base row, also of that which a row of the
+            logs replaces; `NO_BASE_ROW` if there is none.
 
     Returns:
         The unfiltered rows with all columns of the table. None if Spark cannot scan the slices, or if logs are not in
@@ -84,7 +88,8 @@ def single_scan(scan: SparkScan, *, merges: bool) -> DataFrame | None:
             return None
         logs |= _merge_logs(scan.with_plan(_only(with_logs, absent)), context, cache, keys)
     of_slices = [(one, logs[keys[one.partition, one.file_id]]) for one in slices]
-    return scan_frames(spark).find_or_make(frame_key(scan, logs), lambda: _read(scan, cache, of_slices))
+    key = frame_key(scan, logs, positions=positions)
+    return scan_frames(spark).find_or_make(key, lambda: _read(scan, cache, of_slices, positions=positions))
 
 
 def _can_be_scanned(scan: SparkScan, with_logs: ScanPlan) -> bool:
@@ -138,7 +143,9 @@ def _merge_logs(
     return written
 
 
-def _read(scan: SparkScan, cache: MergedLogCache, logs: Sequence[tuple[FileSlice, CachedLogs]]) -> DataFrame | None:
+def _read(
+    scan: SparkScan, cache: MergedLogCache, logs: Sequence[tuple[FileSlice, CachedLogs]], *, positions: bool
+) -> DataFrame | None:
     if not _are_numbered_by_folders(scan):
         return None
     plan = scan.plan
@@ -151,10 +158,16 @@ def _read(scan: SparkScan, cache: MergedLogCache, logs: Sequence[tuple[FileSlice
     required = scan.engine is ReadEngine.SPARK
     with_base = scan.with_plan(replace(plan, tasks=base))
     replaced = [each.replaced for _, each in logs if each.replaced is not None]
-    rows = read_natively(with_base, required=required, extras=ScanExtras(form.files, files=merged))
-    if rows is None or not replaced:
-        return None if rows is None else without_row_numbers(rows)
-    return form.exclude(rows, _replaced_rows(scan.spark, cache, replaced, form))
+    extras = ScanExtras(form.files, files=merged, base_positions=positions)
+    rows = read_natively(with_base, required=required, extras=extras)
+    if rows is None:
+        return None
+    if replaced:
+        rows = form.exclude(rows, _replaced_rows(scan.spark, cache, replaced, form))
+    if not positions:
+        return without_row_numbers(rows)
+    position = sf.coalesce(sf.col(BASE_POSITION), sf.col(SCANNED_ROW))
+    return rows.withColumn(SCANNED_ROW, position).drop(BASE_POSITION, SCANNED_FILE)
 
 
 def _as_tasks(schema: pa.Schema, cache: MergedLogCache, logs: Sequence[tuple[FileSlice, CachedLogs]]) -> pa.Table:

@@ -62,12 +62,13 @@ def scan_frames(spark: SparkSession) -> ScanFrames:
     return frames
 
 
-def frame_key(scan: SparkScan, logs: Mapping[str, CachedLogs]) -> str | None:
+def frame_key(scan: SparkScan, logs: Mapping[str, CachedLogs], *, positions: bool) -> str | None:
     """Return the key of a scan, which depends on all that decides its rows and columns; None if it is not to be kept.
 
     Args:
         scan: The scan. Conditions of its plan do not count: they are applied to the DataFrame.
         logs: Files of the merged log rows.
+        positions: Rows have their positions in base files.
     """
     plan = scan.plan
     if plan.tasks.num_rows > _MAX_SLICES:
@@ -84,6 +85,7 @@ def frame_key(scan: SparkScan, logs: Mapping[str, CachedLogs]) -> str | None:
         plan.reading.invalid_text,
         dict(scan.opts),
         logs,
+        positions,
         [scan.spark.conf.get(key, None) for key in _SETTINGS_OF_ANALYSIS],
     )
     return hashlib.sha256(cloudpickle.dumps(parts)).hexdigest()

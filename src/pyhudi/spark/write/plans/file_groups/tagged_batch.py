@@ -15,12 +15,18 @@ from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.execution.slice_tasks import parallelism
 from pyhudi.spark.lookup.record_index.record_index_lookup import BatchLocations
 from pyhudi.spark.lookup.tagging import BatchDeduplication, TaggedRows
-from pyhudi.spark.write.dml_commit import NewRecords, RowChanges, RowOrigin
+from pyhudi.spark.write.dml_commit import NewRecords, RowChanges, RowOrigin, RowPositions
 from pyhudi.spark.write.plans.file_groups.row_routing import count_rows
 from pyhudi.spark.write.plans.file_groups.row_tagging import tag_rows
 from pyhudi.spark.write.plans.file_groups.table_state import TableState
 from pyhudi.spark.write.plans.write_plan import without_key_indexes
-from pyhudi.spark.write.row_change_locations import located_changes, uncounted, with_base_paths
+from pyhudi.spark.write.row_change_locations import (
+    located_changes,
+    positions_are_current,
+    uncounted,
+    with_base_paths,
+    without_positions,
+)
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.write.location_columns import FILE_ID, ROW_POSITION
 from pyhudi.write.planning.log_file_summary import LogContents
@@ -86,6 +92,8 @@ class BatchTagger:
     def by_location(self, rows: DataFrame, changes: RowChanges) -> TaggedBatch:
         """Tag rows with the file groups from which they were read, and count them if necessary."""
         job = self.table.job
+        if not self._positions_are_current(changes):
+            rows = without_positions(rows)
         groups = self._few_groups(changes)
         rows = rows if groups is not None or changes.origin is RowOrigin.CACHED else self.cached.add(rows)
         tagged = self._located(rows, changes)
@@ -108,6 +116,14 @@ class BatchTagger:
             changes=counted,
         )
 
+    def _positions_are_current(self, changes: RowChanges) -> bool:
+        """Return False if rows may be found by their keys instead, since a base file was compacted after it was
+        read."""
+        located = changes.locations
+        if located is None or located.positions is not RowPositions.KNOWN:
+            return True
+        return positions_are_current(located.groups, self.table.slices)
+
     def _few_groups(self, changes: RowChanges) -> pa.Table | None:
         """Return the file groups (`RowLocations.groups`) that a job may change, if its rows need not be counted: the
         groups are few, there are no new records to place, and no index of keys to update. Base files are rewritten
@@ -115,7 +131,7 @@ class BatchTagger:
         table, located = self.table, changes.locations
         if located is None or changes.new_records is not NewRecords.NONE or table.clustering.num_rows:
             return None
-        if not table.has_logs and not (located.positions and table.logged == LogContents()):
+        if not table.has_logs and not (changes.bases is not None and table.logged == LogContents()):
             return None
         few = located.groups.num_rows <= _GROUPS_PER_CORE * parallelism(table.job.df.sparkSession)
         return located.groups if few and without_key_indexes(self.metadata_partitions) else None
