@@ -15,12 +15,13 @@ from pyhudi.config import options
 from pyhudi.config.enums import Operation
 from pyhudi.errors import QueryError, RecordKeyError
 from pyhudi.schema.converters.spark_json import from_spark_json
-from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.dml.assignments.column_assignments import as_column
+from pyhudi.spark.dml.key_conflicts import stored_row_of_new_key
 from pyhudi.spark.dml.target_table import TargetSnapshot
 from pyhudi.spark.execution.cached_frames import CachedFrames
-from pyhudi.spark.helper_columns import STORED_KEY, STORED_PATH
+from pyhudi.spark.helper_columns import STORED_PATH
 from pyhudi.spark.keys.key_errors import key_errors
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.read.pruning.dataframe_pruning import text_of_condition
@@ -129,11 +130,7 @@ def _refuse_keys_that_stay(new: DataFrame, kept: DataFrame, *, is_global: bool) 
     Raises:
         RecordKeyError: There is such a row.
     """
-    same = F.col(RECORD_KEY) == F.col(STORED_KEY)
-    if not is_global:
-        same &= F.col(PARTITION_PATH) == F.col(STORED_PATH)
-    keys = new.select(RECORD_KEY, PARTITION_PATH)
-    example = kept.select(STORED_KEY, STORED_PATH).join(keys, same, "left_semi").first()
+    example = stored_row_of_new_key(new, kept, is_global=is_global)
     if example is not None:
         raise RecordKeyError(
             f"a new row has the key {example[0]!r} of a row in the partition {example[1]!r} that does not meet the "
