@@ -7,6 +7,8 @@ because Spark offers no way to read them back.
 
 from __future__ import annotations
 
+from typing import overload
+
 from pyspark.sql import SparkSession
 
 from pyhudi.spark.activation.method_wrapping import ORIGINALS, classes, wrap_creator
@@ -27,6 +29,14 @@ _MAKERS = (
     ("pyspark.sql.classic.dataframe", "DataFrame", "write"),
     ("pyspark.sql.connect.dataframe", "DataFrame", "write"),
 )
+
+
+@overload
+def activate(spark: SparkSession) -> SparkSession: ...
+
+
+@overload
+def activate(spark: None = None) -> None: ...
 
 
 def activate(spark: SparkSession | None = None) -> SparkSession | None:
