@@ -117,6 +117,10 @@ class PartitionValueWarning(UserWarning):
     """Values of partition columns are lost or ambiguous."""
 
 
+class ForeignFilesWarning(UserWarning):
+    """The folder of a new table has files that are not of the table."""
+
+
 class TableError(HudiError):
     """Error in the table itself."""
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyhudi.config import Options
-from pyhudi.errors import CorruptTableError, TableExistsError
+from pyhudi.errors import CorruptTableError, ForeignFilesWarning, TableExistsError, warn
 from pyhudi.format.file_names import file_name_of
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.table_paths import META_FOLDER
@@ -50,7 +50,8 @@ class TableMetaClient:
         atomically.
 
         Of concurrent creators one succeeds; the others get TableExistsError and may open it. A table that has lost its
-        properties gets no others here, which would hide its rows (CorruptTableError).
+        properties gets no others here, which would hide its rows (CorruptTableError). A folder that is not empty causes
+        a ForeignFilesWarning.
         """
         parsed = Options.parse(options)
         storage = _storage(location, parsed)
@@ -65,6 +66,7 @@ class TableMetaClient:
                 f"cannot create a table at {storage.root}: there is the timeline of a table whose {PATH} was lost; "
                 "recreate the file with pyhudi.overwrite_properties, or delete that table first"
             )
+        _warn_of_foreign_files(storage)
         for folder in _FOLDERS:
             storage.make_dirs(f"{META_FOLDER}/{folder}")
         storage.make_dirs(layout.folder)
@@ -96,6 +98,19 @@ def _has_instants(storage: Storage) -> bool:
         for path in storage.list(layout.folder)["path"].to_pylist()
     ]
     return any(layout.parse(name) is not None for layout, name in names)
+
+
+def _warn_of_foreign_files(storage: Storage) -> None:
+    """Warn of visible files and folders where a table is created: their rows do not become rows of the table."""
+    entries = [*storage.list_dirs(), *map(file_name_of, storage.list()["path"].to_pylist())]
+    visible = sorted(name for name in entries if not name.startswith((".", "_")))
+    if visible:
+        warn(
+            f"the folder {storage.root} of the new table has other files, such as {visible[0]!r}, whose rows are not "
+            "in the table, and on which other readers may fail; choose an empty folder, or bootstrap a table over them "
+            "(pyhudi.bootstrap_table)",
+            ForeignFilesWarning,
+        )
 
 
 def _storage(location: str | os.PathLike[str] | Storage, options: Options) -> Storage:

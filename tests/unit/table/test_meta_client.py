@@ -10,7 +10,13 @@ import pytest
 
 from pyhudi.config import Options, options
 from pyhudi.config.property_keys import TABLE_CHECKSUM
-from pyhudi.errors import CorruptTableError, NotAHudiTableError, TableExistsError, UnsupportedTableError
+from pyhudi.errors import (
+    CorruptTableError,
+    ForeignFilesWarning,
+    NotAHudiTableError,
+    TableExistsError,
+    UnsupportedTableError,
+)
 from pyhudi.storage import open_storage
 from pyhudi.table.config import properties_file
 from pyhudi.table.config.properties_file import BACKUP_PATH, PATH
@@ -75,6 +81,19 @@ def test_a_table_that_exists(tmp_path: Path) -> None:
     with pytest.raises(TableExistsError, match="open it, or choose another path"):
         TableMetaClient.create(tmp_path / "t", config("second"))
     assert TableMetaClient.open(tmp_path / "t").config.name == "first"
+
+
+@pytest.mark.parametrize("name", ["part-0.parquet", "p=1/part-0.parquet"])
+def test_a_folder_with_other_files(tmp_path: Path, name: str, recwarn: pytest.WarningsRecorder) -> None:
+    for hidden in (".part-0.crc", "_SUCCESS"):
+        (tmp_path / hidden).touch()
+    TableMetaClient.create(tmp_path, config("first"))
+    assert not recwarn.list
+    other = tmp_path / "other" / name
+    other.parent.mkdir(parents=True)
+    other.touch()
+    with pytest.warns(ForeignFilesWarning, match=f"such as '{name.split('/')[0]}'.*bootstrap_table"):
+        TableMetaClient.create(tmp_path / "other", config("second"))
 
 
 @pytest.mark.parametrize("version", [6, 9])
