@@ -102,6 +102,16 @@ def test_the_rows_of_apache_hudi(spark: SparkSession, tmp_path: Path, name: str)
     assert recorded.snapshot() == found
 
 
+@pytest.mark.parametrize("name", ["v6_mor_pg", seldom("v8_mor_my")])
+def test_late_deletes_of_debezium(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    """They lose in copy-on-write tables, as in 0.15.0, 1.0.2, 1.1.1 and 1.2.0."""
+    recorded = Recorded(spark, tmp_path / "table", name)
+    recorded.more["hoodie__datasource__write__table__type"] = "COPY_ON_WRITE"
+    recorded.write("bulk_insert", [(key, [10, "A", "B"]) for key in ("late", "later")])
+    recorded.write("upsert", [("late", ("x", 5)), ("later", ("x", 20))])
+    assert recorded.snapshot() == {"late": [10, "A", "B"]}
+
+
 @pytest.mark.parametrize("version", [6, seldom(8)])
 def test_sequences_of_mysql(spark: SparkSession, tmp_path: Path, version: int) -> None:
     """Below version 9 the class orders by the numbers in ``_event_seq``; it needs no other column, and deletes in log

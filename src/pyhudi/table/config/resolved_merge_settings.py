@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from pyhudi.config import property_keys
-from pyhudi.config.enums import MergeMode, PartialUpdateMode
+from pyhudi.config.enums import MergeMode, PartialUpdateMode, TableType
 from pyhudi.config.property_keys import RECORD_MERGE_PROPERTY_PREFIX
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.table.config.merge_settings import MODE_OF_STRATEGY, PAYLOAD_STRATEGY, STRATEGY_OF_MODE, MergeSettings
@@ -36,15 +36,17 @@ def resolve_merge_settings(
     }
     payload = properties.get(property_keys.PAYLOAD_CLASS) or None
     mode = _stored(properties, property_keys.RECORD_MERGE_MODE, MergeMode)
+    copy_on_write = properties.get(property_keys.TYPE) == TableType.COPY_ON_WRITE
     if version < 8 or (mode is None and payload):
-        return as_payload(from_payload(payload or write_payload or OVERWRITE_PAYLOAD, ordering, merge_properties))
+        settings = from_payload(payload or write_payload or OVERWRITE_PAYLOAD, ordering, merge_properties)
+        return as_payload(settings, copy_on_write=copy_on_write)
     if mode is None:
         mode = MODE_OF_STRATEGY.get(
             properties.get(property_keys.RECORD_MERGE_STRATEGY_ID, ""), _EVENT if ordering else _COMMIT
         )
     strategy = properties.get(property_keys.RECORD_MERGE_STRATEGY_ID) or STRATEGY_OF_MODE.get(mode, PAYLOAD_STRATEGY)
     if mode is MergeMode.CUSTOM and strategy == PAYLOAD_STRATEGY and payload:
-        return as_payload(from_payload(payload, ordering, merge_properties))
+        return as_payload(from_payload(payload, ordering, merge_properties), copy_on_write=copy_on_write)
     partial = _stored(properties, property_keys.PARTIAL_UPDATE_MODE, PartialUpdateMode)
     return MergeSettings(
         mode,
