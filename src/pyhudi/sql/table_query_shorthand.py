@@ -57,8 +57,9 @@ def _begins_query(cursor: Cursor) -> bool:
 
 
 def _is_argument(cursor: Cursor) -> bool:
-    """Return True if the first or a named argument of a function begins here."""
+    """Return True if an argument of a function begins here: the first, a named one, or a later one in parentheses."""
     if not cursor.at:
         return False
+    before = cursor.word(-1)
     in_call = cursor.at > 1 and cursor.tokens[cursor.at - 2].kind in NAME_KINDS
-    return cursor.word(-1) == "=>" or (cursor.word(-1) == "(" and in_call)
+    return before == "=>" or (before == "(" and in_call) or (before == "," and cursor.word(1) == "(")

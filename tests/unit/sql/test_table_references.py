@@ -208,6 +208,7 @@ def test_what_is_not_understood_is_left_to_spark(query):
         ("TABLE a UNION ALL TABLE b", "SELECT * FROM a UNION ALL SELECT * FROM b"),
         ("WITH a AS (TABLE b) TABLE a", "WITH a AS (SELECT * FROM b) SELECT * FROM a"),
         ("SELECT * FROM f(TABLE a PARTITION BY b)", "SELECT * FROM f(TABLE(SELECT * FROM a) PARTITION BY b)"),
+        ("SELECT * FROM f(1, TABLE(a), 2)", "SELECT * FROM f(1, TABLE(SELECT * FROM a), 2)"),
         (
             "SELECT * FROM f(x => TABLE a, y => TABLE(b), z => TABLE(SELECT 1))",
             "SELECT * FROM f(x => TABLE(SELECT * FROM a), y => TABLE(SELECT * FROM b), z => TABLE(SELECT 1))",
@@ -220,7 +221,12 @@ def test_what_is_not_understood_is_left_to_spark(query):
         ),
         *(
             (query, query)
-            for query in ("TABLE", "TABLE 'x", "SELECT table b, (table IS NULL), (table AND c) FROM table")
+            for query in (
+                "TABLE",
+                "TABLE 'x",
+                "SELECT table b, (table IS NULL), (table AND c) FROM table",
+                "WITH b AS (SELECT 1), table (a) AS (SELECT 2) SELECT * FROM table",
+            )
         ),
     ],
 )
