@@ -124,10 +124,15 @@ def _folded(
 
 
 def has_positions(context: SliceContext, file_slice: FileSlice, blocks: list[LogBlock]) -> bool:
-    """Return True if every version in the logs has the position of its row in the slice's base file."""
-    if not context.use_positions or file_slice.base_path is None:
+    """Return True if the read finds base rows by the positions in the logs."""
+    if not context.use_positions or not context.selection.is_all:  # positions do not depend on which rows are read
         return False
-    if not context.selection.is_all:  # positions do not depend on which rows are read
+    return stores_positions(file_slice, blocks)
+
+
+def stores_positions(file_slice: FileSlice, blocks: list[LogBlock]) -> bool:
+    """Return True if every version in the logs has the position of its row in the slice's base file."""
+    if file_slice.base_path is None:
         return False
     instant = file_slice.base_instant
     return all(b.positions_base_instant == instant and Header.RECORD_POSITIONS in b.headers for b in blocks)

@@ -19,7 +19,15 @@ from pyhudi.merge.base_file_merge import merge_base
 from pyhudi.merge.base_file_rows import BaseRead, Condition, read_base
 from pyhudi.merge.base_row_matches import BasePart, check_positions
 from pyhudi.merge.batch_sizes import BATCH_ROWS, BatchLimits
-from pyhudi.merge.file_group_reader import OpenSlice, combines, has_positions, open_log_files, open_slice, slice_errors
+from pyhudi.merge.file_group_reader import (
+    OpenSlice,
+    combines,
+    has_positions,
+    open_log_files,
+    open_slice,
+    slice_errors,
+    stores_positions,
+)
 from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.merge.logs.log_file_pool import LogFiles
 from pyhudi.merge.logs.merged_log_records import MergedLogRecords
@@ -68,7 +76,8 @@ def changed_rows(
     Args:
         context: Context of the read.
         file_slice: The slice.
-        with_positions: Add `BASE_POSITION` as the last column.
+        with_positions: Add `BASE_POSITION` as the last column: `NO_BASE_ROW` in all rows if the log blocks do not store
+            positions, because those of later blocks are of no use then, and finding them takes a read of all keys.
 
     Raises:
         QueryError: A file is missing.
@@ -76,9 +85,10 @@ def changed_rows(
         MergerError: A custom merger failed.
     """
     with open_slice(context, file_slice) as opened:
-        for changes in _changes(context, file_slice, opened, rows_alone=not with_positions):
+        known = with_positions and stores_positions(file_slice, opened.blocks)
+        for changes in _changes(context, file_slice, opened, rows_alone=True, positions=known):
             if changes.rows.num_rows:
-                yield changes.positioned() if with_positions else changes.rows
+                yield changes.positioned(known=known) if with_positions else changes.rows
 
 
 def write_changed_rows(context: SliceContext, file_slice: FileSlice, write: Callable[[pa.RecordBatch], None]) -> Index:
@@ -120,26 +130,28 @@ class _Changes:
     positions: Index | None
     replaced: Index
 
-    def positioned(self) -> pa.RecordBatch:
-        """Return the rows with `BASE_POSITION`."""
+    def positioned(self, *, known: bool = True) -> pa.RecordBatch:
+        """Return the rows with `BASE_POSITION`. ``known``: their positions are valid."""
         none = np.full(self.rows.num_rows, NO_BASE_ROW, dtype=np.int64)
-        positions = none if self.positions is None else self.positions
+        positions = self.positions if known and self.positions is not None else none
         return self.rows.append_column(BASE_POSITION, pa.array(positions, pa.int64()))
 
 
 def _changes(
-    context: SliceContext, file_slice: FileSlice, opened: OpenSlice, *, rows_alone: bool = False
+    context: SliceContext, file_slice: FileSlice, opened: OpenSlice, *, rows_alone: bool = False, positions: bool = True
 ) -> Iterator[_Changes]:
-    """Yield the merged rows of an open slice in batches. With ``rows_alone`` not all positions are returned."""
+    """Yield the merged rows of an open slice in batches. With ``rows_alone`` not all replaced positions are returned,
+    and those of the rows are only valid with ``positions``."""
     reader, log_records = opened.reader, opened.log_records
     if log_records is None or not len(log_records):
         return
     nothing = np.zeros(0, dtype=np.int64)
     overlay = _ChangedBaseRows(context, file_slice, opened, log_records)
-    by_key = None if context.key_rows is None or not rows_alone else context.key_rows.condition
-    # If versions in the logs are whole rows and win, or are all deletes, it makes no difference whether the base file
-    # has their records.
-    base_counts = not (rows_alone and overlay.whole and (not overlay.compares or log_records.is_delete.all()))
+    by_key = None if context.key_rows is None or positions else context.key_rows.condition
+    # If versions in the logs are whole rows and win, or are all deletes, it makes no difference to the rows whether the
+    # base file has their records.
+    same_rows = overlay.whole and (log_records.is_delete.all() or not (overlay.compares or positions))
+    base_counts = not (rows_alone and same_rows)
     for part, wins in overlay.touched(by_key) if base_counts else ():
         if overlay.whole:
             kept = wins & ~log_records.is_delete[part.records]
@@ -149,8 +161,8 @@ def _changes(
             numbers = np.arange(len(part.positions), dtype=np.int64)
             merged = merge_base(touched, numbers, log_records.changes(part.records), reader.rules)
             rows, kept = merged.rows, ~merged.deleted
-        positions = part.start + part.positions
-        yield _Changes(reader.finished(rows), positions[kept], positions[wins])
+        places = part.start + part.positions
+        yield _Changes(reader.finished(rows), places[kept], places[wins])
     for records in overlay.matches.unmatched():
         rows = reader.finished(log_records.changes(records).rows)
         yield _Changes(rows, None if log_records.positions is None else log_records.positions[records], nothing)

@@ -12,7 +12,7 @@ import pyarrow.orc as po
 import pyarrow.parquet as pq
 
 from pyhudi.format.log import LogBlockHeader, LogOptions, LogSchema, LogSlice, LogWriter
-from pyhudi.merge.file_group_reader import read_slice
+from pyhudi.merge.file_group_reader import open_slice, read_slice, stores_positions
 from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.merge.log_changed_rows import (
     BASE_POSITION,
@@ -151,16 +151,22 @@ class Slice:
         assert context.key_rows is not None or sorted(together, key=str) == sorted(changed, key=str)
         if "id" in context.columns:
             positioned = list(changed_rows(context, self.slice, with_positions=True))
-            for row in (row for batch in [*at_once, *positioned] for row in batch.to_pylist()):
-                self._check_position(row["id"], row[BASE_POSITION], is_new=row["id"] not in self.base_ids)
+            with open_slice(context, self.slice) as opened:
+                stored = stores_positions(self.slice, opened.blocks)
+            self._check_positions(at_once)
+            self._check_positions(positioned, known=stored)
+            left = [row for batch in positioned for row in batch.drop_columns([BASE_POSITION]).to_pylist()]
+            assert sorted(left, key=str) == sorted(changed, key=str)
         return kept + changed
 
-    def _check_position(self, record: Any, position: int, *, is_new: bool) -> None:
-        """Check that a merged row has the position of its base row."""
-        if position == NO_BASE_ROW:
-            assert is_new
-        else:
-            assert self.base_ids[position] == record
+    def _check_positions(self, batches: Sequence[pa.RecordBatch], *, known: bool = True) -> None:
+        """Check that merged rows have the positions of their base rows, or none if positions are not known."""
+        for row in (row for batch in batches for row in batch.to_pylist()):
+            if row[BASE_POSITION] == NO_BASE_ROW:
+                assert not known or row["id"] not in self.base_ids
+            else:
+                assert known
+                assert self.base_ids[row[BASE_POSITION]] == row["id"]
 
     @property
     def slice(self) -> FileSlice:

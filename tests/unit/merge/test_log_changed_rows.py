@@ -10,7 +10,7 @@ import pytest
 
 from pyhudi.errors import CorruptTableError, QueryError
 from pyhudi.merge.file_slice import SliceContext
-from pyhudi.merge.log_changed_rows import changed_rows, replaced_positions
+from pyhudi.merge.log_changed_rows import BASE_POSITION, NO_BASE_ROW, changed_rows, replaced_positions
 from pyhudi.merge.mergers.record_merger import RecordMerger, Records
 from pyhudi.merge.modes.merge_rules import MergeRules
 from tests.unit.merge.slices import Slice
@@ -71,6 +71,14 @@ def test_deletes_alone_leave_no_rows_to_compare(
     made.log(2, [], deletes)
     monkeypatch.setattr("pyhudi.merge.log_changed_rows.read_base", None)
     assert changed(made, MergeRules(("o",))) == []
+
+
+def test_positions_without_use_are_not_searched(made: Slice, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readers find base rows by key as soon as one block has no positions, so those of later blocks are of no use."""
+    made.log(2, [{"id": "k2", "o": 9, "a": "log", "b": 0}])
+    monkeypatch.setattr("pyhudi.merge.log_changed_rows.read_base", None)
+    found = list(changed_rows(context(made), made.slice, with_positions=True))
+    assert [row[BASE_POSITION] for batch in found for row in batch.to_pylist()] == [NO_BASE_ROW]
 
 
 @pytest.mark.parametrize("positions", [True, False], ids=["positions", "keys"])
