@@ -73,7 +73,8 @@ class Table:
 @pytest.mark.parametrize("name", list(RECORDED["tables"]))
 def test_merges_as_apache_hudi(name: str) -> None:
     version, table_type, kind = name.split("_")
-    properties = RECORDED["tables"][name]["properties"]
+    kinds = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
+    properties = {**RECORDED["tables"][name]["properties"], "hoodie.table.type": kinds[table_type]}
     fields = properties.get("hoodie.table.ordering.fields", properties.get("hoodie.table.precombine.field", ""))
     settings = resolve_merge_settings(properties, int(version[1:]), tuple(fields.split(",")))
     assert settings.mode is not MergeMode.CUSTOM

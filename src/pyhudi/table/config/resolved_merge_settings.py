@@ -36,7 +36,7 @@ def resolve_merge_settings(
     }
     payload = properties.get(property_keys.PAYLOAD_CLASS) or None
     mode = _stored(properties, property_keys.RECORD_MERGE_MODE, MergeMode)
-    copy_on_write = properties.get(property_keys.TYPE) == TableType.COPY_ON_WRITE
+    copy_on_write = properties.get(property_keys.TYPE) != TableType.MERGE_ON_READ  # the default
     if version < 8 or (mode is None and payload):
         settings = from_payload(payload or write_payload or OVERWRITE_PAYLOAD, ordering, merge_properties)
         return as_payload(settings, copy_on_write=copy_on_write)
