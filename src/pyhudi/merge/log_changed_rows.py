@@ -88,7 +88,7 @@ def changed_rows(
         known = with_positions and stores_positions(file_slice, opened.blocks)
         for changes in _changes(context, file_slice, opened, rows_alone=True, positions=known):
             if changes.rows.num_rows:
-                yield changes.positioned(known=known) if with_positions else changes.rows
+                yield changes.positioned() if with_positions else changes.rows
 
 
 def write_changed_rows(context: SliceContext, file_slice: FileSlice, write: Callable[[pa.RecordBatch], None]) -> Index:
@@ -122,7 +122,7 @@ class _Changes:
 
     Attributes:
         rows: The rows.
-        positions: The position of the base row that each of them replaces; None: they replace none.
+        positions: The position of the base row that each of them replaces; None: they replace none, or it is not known.
         replaced: Positions of base rows that the rows, or deletes, replace.
     """
 
@@ -130,18 +130,18 @@ class _Changes:
     positions: Index | None
     replaced: Index
 
-    def positioned(self, *, known: bool = True) -> pa.RecordBatch:
-        """Return the rows with `BASE_POSITION`. ``known``: their positions are valid."""
+    def positioned(self) -> pa.RecordBatch:
+        """Return the rows with `BASE_POSITION`."""
         none = np.full(self.rows.num_rows, NO_BASE_ROW, dtype=np.int64)
-        positions = self.positions if known and self.positions is not None else none
+        positions = none if self.positions is None else self.positions
         return self.rows.append_column(BASE_POSITION, pa.array(positions, pa.int64()))
 
 
 def _changes(
     context: SliceContext, file_slice: FileSlice, opened: OpenSlice, *, rows_alone: bool = False, positions: bool = True
 ) -> Iterator[_Changes]:
-    """Yield the merged rows of an open slice in batches. With ``rows_alone`` not all replaced positions are returned,
-    and those of the rows are only valid with ``positions``."""
+    """Yield the merged rows of an open slice in batches, with their ``positions`` if requested. With ``rows_alone`` not
+    all replaced positions are returned."""
     reader, log_records = opened.reader, opened.log_records
     if log_records is None or not len(log_records):
         return
@@ -162,10 +162,11 @@ def _changes(
             merged = merge_base(touched, numbers, log_records.changes(part.records), reader.rules)
             rows, kept = merged.rows, ~merged.deleted
         places = part.start + part.positions
-        yield _Changes(reader.finished(rows), places[kept], places[wins])
+        yield _Changes(reader.finished(rows), places[kept] if positions else None, places[wins])
+    logged = log_records.positions if positions else None
     for records in overlay.matches.unmatched():
         rows = reader.finished(log_records.changes(records).rows)
-        yield _Changes(rows, None if log_records.positions is None else log_records.positions[records], nothing)
+        yield _Changes(rows, None if logged is None else logged[records], nothing)
     if overlay.named_by_positions and log_records.positions is not None and file_slice.base_path is not None:
         none = pa.RecordBatch.from_pylist([], schema=context.output_schema)
         yield _Changes(none, nothing, _existing(context, file_slice, log_records.positions))

@@ -151,12 +151,14 @@ class MergedReader:
         """Yield the merged rows of one slice that are not in the base file unchanged
         (`pyhudi.merge.log_changed_rows`)."""
         selection = replace(self.context.selection, base_rows=None)
-        context, positions = replace(self.context, selection=selection), self.with_positions
-        columns = (*self.columns, BASE_POSITION) if positions else self.columns
-        yield from self._matching(changed_rows(context, file_slice, with_positions=positions), columns)
+        batches = changed_rows(
+            replace(self.context, selection=selection), file_slice, with_positions=self.with_positions
+        )
+        yield from self._matching(batches, self.changed_schema.names)
 
+    @property
     def changed_schema(self) -> pa.Schema:
-        """Return the columns of `read_changed`."""
+        """Columns of `read_changed`."""
         columns = pa.schema([self.context.schema.field(name) for name in self.columns])
         return columns.append(pa.field(BASE_POSITION, pa.int64())) if self.with_positions else columns
 

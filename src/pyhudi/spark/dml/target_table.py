@@ -42,6 +42,7 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.transaction.conflicts.changed_groups import GROUP_SCHEMA
 from pyhudi.transaction.conflicts.serializable_reads import ReadSet, partition_reads
 from pyhudi.write.location_columns import FILE_ID, ROW_POSITION
+from pyhudi.write.settings.write_settings import records_positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,8 +241,7 @@ def _positions(client: TableMetaClient, opts: Options) -> RowPositions:
     config = client.config
     if config.table_type is TableType.COPY_ON_WRITE:
         return RowPositions.ALL
-    records = config.version >= 8 and opts.get_typed(options.WRITE_RECORD_POSITIONS)
-    return RowPositions.KNOWN if records else RowPositions.NONE
+    return RowPositions.KNOWN if records_positions(config, opts) else RowPositions.NONE
 
 
 def _groups(plan: ScanPlan) -> pa.Table:

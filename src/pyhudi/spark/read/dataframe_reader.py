@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 from pyhudi.config import Options
 from pyhudi.config.enums import ReadEngine
+from pyhudi.merge.log_changed_rows import NO_BASE_ROW
 from pyhudi.read.cdc.cdc_plan import plan_cdc
 from pyhudi.read.execution.base_file_tasks import TaskReader
 from pyhudi.read.filters.row_filter import Filter, RowFilter
@@ -139,17 +141,7 @@ def dataframe(scan: SparkScan, *, merges: bool = True) -> DataFrame:
     with_logs = plan.with_logs()
     if not with_logs.tasks.num_rows:
         return _from_base_files(scan)
-    if plan.filter is not None and scan.engine is not ReadEngine.ARROW:
-        filter_column(plan.filter, plan.schema)  # Accept the same filters with and without log files.
-    if is_key_lookup(plan) and scan.engine is not ReadEngine.SPARK:
-        return union(_merged(scan))
-    rows = single_scan(scan, merges=merges)
-    if rows is not None:
-        return _selected(with_conditions(rows, plan), plan)
-    parts = _merged(scan.with_plan(with_logs))
-    if with_logs.tasks.num_rows < plan.tasks.num_rows:
-        parts = [_from_base_files(scan.with_plan(plan.without_logs())), *parts]
-    return union(parts)
+    return _with_log_files(scan, with_logs, merges=merges)
 
 
 def positioned_rows(scan: SparkScan) -> DataFrame | None:
@@ -158,6 +150,9 @@ def positioned_rows(scan: SparkScan) -> DataFrame | None:
     Returns:
         The columns of the plan and `SCANNED_ROW`. Rows of log files have the position of the base row that they
         replace; `NO_BASE_ROW` if there is none, or if it is not known. None if Spark cannot number the rows.
+
+    Raises:
+        ConfigError: As of `dataframe`.
     """
     plan = scan.plan
     if not plan.tasks.num_rows or plan.bootstrapped()[0].tasks.num_rows or scan.engine is ReadEngine.ARROW:
@@ -165,51 +160,64 @@ def positioned_rows(scan: SparkScan) -> DataFrame | None:
     if not can_number_rows(plan.tasks["base_path"], plan.schema.names):
         return None
     with_logs = plan.with_logs()
-    if not with_logs.tasks.num_rows:
-        return _positioned_base_rows(scan)
-    if plan.merging is not None:
-        check_picklable(plan.merging.context.rules)
-    if is_key_lookup(plan) and scan.engine is not ReadEngine.SPARK:
-        return union(_merged(scan, positions=True))
-    rows = single_scan(scan, merges=True, positions=True)
-    if rows is not None:
-        return select_names(with_conditions(rows, plan), [*plan.columns, SCANNED_ROW])
-    parts = _merged(scan.with_plan(with_logs), positions=True)
-    if with_logs.tasks.num_rows == plan.tasks.num_rows:
-        return union(parts)
-    others = _positioned_base_rows(scan.with_plan(plan.without_logs()))
-    return None if others is None else union([others, *parts])
+    if with_logs.tasks.num_rows:
+        if plan.merging is not None:
+            check_picklable(plan.merging.context.rules)
+        return _with_log_files(scan, with_logs, positions=True)
+    rows = read_natively(scan, required=False, extras=ScanExtras(positions=True))
+    return None if rows is None else _selected(with_conditions(rows, plan), plan, positions=True)
 
 
-def _positioned_base_rows(scan: SparkScan) -> DataFrame | None:
-    """Return the rows of slices without log files, with `SCANNED_ROW`."""
+def _with_log_files(scan: SparkScan, with_logs: ScanPlan, *, merges: bool = True, positions: bool = False) -> DataFrame:
+    """Return the rows of slices some of which have log files.
+
+    Args:
+        scan: The scan.
+        with_logs: The plan for those that have.
+        merges: As of `dataframe`.
+        positions: Add `SCANNED_ROW`, as `positioned_rows` does.
+    """
     plan = scan.plan
-    frame = read_natively(scan, required=False, extras=ScanExtras(positions=True))
-    return None if frame is None else select_names(with_conditions(frame, plan), [*plan.columns, SCANNED_ROW])
+    if plan.filter is not None and scan.engine is not ReadEngine.ARROW:
+        filter_column(plan.filter, plan.schema)  # Accept the same filters with and without log files.
+    if is_key_lookup(plan) and scan.engine is not ReadEngine.SPARK:
+        return union(_merged(scan, positions=positions))
+    rows = single_scan(scan, merges=merges, positions=positions)
+    if rows is not None:
+        return _selected(with_conditions(rows, plan), plan, positions=positions)
+    parts = _merged(scan.with_plan(with_logs), positions=positions)
+    if with_logs.tasks.num_rows < plan.tasks.num_rows:
+        parts = [_from_base_files(scan.with_plan(plan.without_logs()), positions=positions), *parts]
+    return union(parts)
 
 
-def _from_base_files(scan: SparkScan) -> DataFrame:
-    """Return the rows of slices without log files."""
+def _from_base_files(scan: SparkScan, *, positions: bool = False) -> DataFrame:
+    """Return the rows of slices without log files; with ``positions`` also `SCANNED_ROW`."""
     native = None
     if scan.engine is not ReadEngine.ARROW:
-        native = read_natively(scan, required=scan.engine is ReadEngine.SPARK)
+        extras = ScanExtras(positions=positions)
+        native = read_natively(scan, required=scan.engine is ReadEngine.SPARK, extras=extras)
     if native is None:
-        return _with_arrow(scan)
-    return _selected(with_conditions(native, scan.plan), scan.plan)
+        rows = _with_arrow(scan)
+        return _with_unknown_positions(rows) if positions else rows
+    return _selected(with_conditions(native, scan.plan), scan.plan, positions=positions)
 
 
 def _merged(scan: SparkScan, *, positions: bool = False) -> list[DataFrame]:
     """Return the rows of slices with log files, in parts; with ``positions`` also `SCANNED_ROW`."""
     plan = scan.plan
-    names = [*plan.columns, *([SCANNED_ROW] if positions else [])]
     base, rows = merged_rows(scan, positions=positions)
     rows = with_sql_conditions(rows, plan)
+    if base is None and positions:
+        rows = _with_unknown_positions(rows)
+    names = _names(plan, positions=positions)
     if rows.columns != names:
         rows = select_names(rows, names)
-    if base is None:
-        return [rows]
-    base = with_conditions(base, plan)
-    return [base if base.columns == names else select_names(base, names), rows]
+    return [rows] if base is None else [_selected(with_conditions(base, plan), plan, positions=positions), rows]
+
+
+def _with_unknown_positions(rows: DataFrame) -> DataFrame:
+    return rows.withColumn(SCANNED_ROW, sf.lit(NO_BASE_ROW).cast("bigint"))
 
 
 def _with_arrow(scan: SparkScan) -> DataFrame:
@@ -225,5 +233,11 @@ def _with_arrow(scan: SparkScan) -> DataFrame:
     return _selected(with_sql_conditions(rows, plan), plan)
 
 
-def _selected(rows: DataFrame, plan: ScanPlan) -> DataFrame:
-    return rows if list(plan.columns) == plan.schema.names else select_names(rows, plan.columns)
+def _selected(rows: DataFrame, plan: ScanPlan, *, positions: bool = False) -> DataFrame:
+    """Select the columns of a plan from all columns of the table; with ``positions`` from these and `SCANNED_ROW`."""
+    names = _names(plan, positions=positions)
+    return rows if list(plan.columns) == plan.schema.names else select_names(rows, names)
+
+
+def _names(plan: ScanPlan, *, positions: bool) -> list[str]:
+    return [*plan.columns, *([SCANNED_ROW] if positions else [])]

@@ -72,11 +72,6 @@ def positions_are_current(read: pa.Table, slices: pa.Table) -> bool:
     return bool(pc.all(pc.or_(pc.is_null(read["base_path"]), pc.fill_null(same, False)), min_count=0).as_py())
 
 
-def without_positions(rows: DataFrame) -> DataFrame:
-    """Return located rows without the positions that they have."""
-    return rows.drop(ROW_POSITION)
-
-
 def with_base_paths(counts: pa.Table, slices: pa.Table, read: pa.Table | None) -> pa.Table:
     """Fill in the base files of file groups.
 

@@ -163,10 +163,15 @@ def log_settings(
             data_format=block_format.value,
             parquet=parquet_options(opts),
         ),
-        positions=config.version >= 8 and opts.get_typed(options.WRITE_RECORD_POSITIONS),
+        positions=records_positions(config, opts),
         partial=partial,
         cdc=config.cdc_enabled,
     )
+
+
+def records_positions(config: TableConfig, opts: Options) -> bool:
+    """Return True if log blocks of a write record the positions of rows."""
+    return config.version >= 8 and opts.get_typed(options.WRITE_RECORD_POSITIONS)
 
 
 def _block_format(opts: Options, ordering_types: Iterable[pa.DataType | None]) -> LogBlockFormat:

@@ -66,7 +66,7 @@ def base_and_log_rows(
     pieces = SlicePieces.from_plan(with_base, cores, part=KEYS)
     stay = form.exclude(rows, run_on_slices(spark, pieces, _FindDeletedRows(context, form), form.schema))
     reader = replace(MergedReader.from_plan(plan, context), with_positions=positions)
-    changed = run_by_partition(spark, plan, reader.read_changed, reader.changed_schema(), part=LOGS)
+    changed = run_by_partition(spark, plan, reader.read_changed, reader.changed_schema, part=LOGS)
     if positions:
         return stay.drop(SCANNED_FILE), changed.withColumnRenamed(BASE_POSITION, SCANNED_ROW)
     return without_row_numbers(stay), changed

@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
 
-from pyhudi.merge.log_changed_rows import NO_BASE_ROW
 from pyhudi.read.execution.file_slice_reader import MergedReader
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.spark.execution.slice_tasks import LOGS, SlicePieces, parallelism, run_on_slices
-from pyhudi.spark.helper_columns import SCANNED_ROW
 from pyhudi.spark.read.merge_on_read.base_scan_with_deletes import base_and_log_rows
 from pyhudi.spark.read.merge_on_read.merge_by_partition import run_by_partition
 from pyhudi.spark.read.spark_scan import SparkScan
@@ -35,7 +32,7 @@ def merged_rows(scan: SparkScan, *, positions: bool = False) -> tuple[DataFrame 
 
     Args:
         scan: The scan.
-        positions: Add `SCANNED_ROW` as the last column; `NO_BASE_ROW` if it is not known.
+        positions: If there are two parts, add `SCANNED_ROW` to both as the last column.
 
     Returns:
         The base rows that Spark reads, with all columns of the table and unfiltered; None: there is no such part. And
@@ -53,15 +50,9 @@ def merged_rows(scan: SparkScan, *, positions: bool = False) -> tuple[DataFrame 
         reader = MergedReader.from_plan(plan, context)
         # Most slices have none of the keys, which few bytes of their base files show.
         pieces = SlicePieces.from_plan(plan, parallelism(spark), part=LOGS)
-        rows = run_on_slices(spark, pieces, reader.read, plan.output_schema)
-        return None, _with_no_positions(rows) if positions else rows
+        return None, run_on_slices(spark, pieces, reader.read, plan.output_schema)
     overlaid = base_and_log_rows(scan.with_plan(plan), context, positions=positions)
     if overlaid is not None:
         return overlaid
     reader = MergedReader.from_plan(plan, context)
-    rows = run_by_partition(spark, plan, reader.read, plan.output_schema)
-    return None, _with_no_positions(rows) if positions else rows
-
-
-def _with_no_positions(rows: DataFrame) -> DataFrame:
-    return rows.withColumn(SCANNED_ROW, sf.lit(NO_BASE_ROW).cast("bigint"))
+    return None, run_by_partition(spark, plan, reader.read, plan.output_schema)

@@ -25,7 +25,6 @@ from pyhudi.spark.write.row_change_locations import (
     positions_are_current,
     uncounted,
     with_base_paths,
-    without_positions,
 )
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.write.location_columns import FILE_ID, ROW_POSITION
@@ -92,8 +91,8 @@ class BatchTagger:
     def by_location(self, rows: DataFrame, changes: RowChanges) -> TaggedBatch:
         """Tag rows with the file groups from which they were read, and count them if necessary."""
         job = self.table.job
-        if not self._positions_are_current(changes):
-            rows = without_positions(rows)
+        if self._has_stale_positions(changes):
+            rows = rows.drop(ROW_POSITION)
         groups = self._few_groups(changes)
         rows = rows if groups is not None or changes.origin is RowOrigin.CACHED else self.cached.add(rows)
         tagged = self._located(rows, changes)
@@ -116,13 +115,12 @@ class BatchTagger:
             changes=counted,
         )
 
-    def _positions_are_current(self, changes: RowChanges) -> bool:
-        """Return False if rows may be found by their keys instead, since a base file was compacted after it was
-        read."""
+    def _has_stale_positions(self, changes: RowChanges) -> bool:
+        """Return True if positions that are not needed refer to a base file that was compacted since it was read."""
         located = changes.locations
         if located is None or located.positions is not RowPositions.KNOWN:
-            return True
-        return positions_are_current(located.groups, self.table.slices)
+            return False
+        return not positions_are_current(located.groups, self.table.slices)
 
     def _few_groups(self, changes: RowChanges) -> pa.Table | None:
         """Return the file groups (`RowLocations.groups`) that a job may change, if its rows need not be counted: the
