@@ -85,13 +85,11 @@ def test_new_rows_with_a_key_of_the_table_have_all_their_columns(spark, tmp_path
 
 
 @pytest.mark.parametrize("kind", ["cow", *map(seldom, ("mor", "record-index", "bucket", "virtual-keys"))])
-@pytest.mark.parametrize("action", ["update", seldom("delete")])
-def test_a_new_row_with_the_key_of_a_changed_one_is_refused(spark, tmp_path, kind, action):
+def test_a_new_row_with_the_key_of_an_updated_one_is_refused(spark, tmp_path, kind):
     """As in a table of versions of rows whose key is not that of a version: one of the two would be lost."""
     table = made(spark, tmp_path / "t", kind)
     source = frame(spark, (1, "Oslo", 10, None), (1, "Oslo", 11, None), (9, "Moss", 90, None)).alias("s")
-    merge = table.merge(source, "target.fare = s.fare")
-    merge = merge.when_matched_delete() if action == "delete" else merge.when_matched_update({"note": "null"})
+    merge = table.merge(source, "target.fare = s.fare").when_matched_update({"note": "null"})
     with pytest.raises(RecordKeyError, match=r"record key '1', and inserts another one"):
         merge.when_not_matched_insert_all().execute()
     assert rows(table) == FIRST
@@ -101,6 +99,31 @@ def test_a_new_row_with_the_key_of_a_changed_one_is_refused(spark, tmp_path, kin
         done = merge.when_not_matched_insert_all().execute()
         assert (done.rows_updated, done.rows_inserted) == (1, 1)
         assert rows(table)[:2] == [(1, "Moss", 11, None), (1, "Oslo", 10, None)]
+
+
+@pytest.mark.parametrize("kind", ["event-time-mor", *map(seldom, OTHERS)])
+def test_a_new_row_replaces_a_deleted_one_of_its_key(spark, tmp_path, kind):
+    """As when a table becomes equal to a source that is compared by another column than the record key."""
+    table = HudiTable.create(str(tmp_path / "t"), {**TABLES, "event-time-mor": BY_EVENT_TIME}[kind])
+    table.bulk_insert(frame(spark, *FIRST))
+    given = (1, "Oslo", 15, (7, "new")), (2, "Oslo", 20, (8, "same")), (4, "Bergen", 40, None), (5, "Oslo", 50, None)
+    merge = table.merge(frame(spark, *given).alias("s"), "target.fare = s.fare and target.city = s.city")
+    done = merge.when_not_matched_by_source_delete().when_not_matched_insert_all().execute()
+    assert (done.rows_updated, done.rows_inserted, done.rows_deleted) == (0, 3, 3)
+    moved = (4, "Moss", 40, None) if kind == "record-index" else given[2]  # such an index keeps the partition
+    after = [given[0], FIRST[1], moved, given[3]]
+    assert rows(table) == after
+    if kind == "event-time-mor":
+        late = frame(spark, (1, "Oslo", 14, None), (9, "Moss", 1, None)).alias("s")
+        merge = table.merge(late, "target.fare = s.fare").when_not_matched_by_source_delete()
+        with pytest.raises(RecordKeyError, match=r"record key '1', and inserts .* ordering column fare is less"):
+            merge.when_not_matched_insert_all().execute()
+    twice = frame(spark, (0, "Oslo", 20, None), (0, "Oslo", 20, None), (2, "Oslo", 99, None)).alias("s")
+    merge = table.merge(twice, "target.fare = s.fare").when_matched_delete()
+    done = merge.when_not_matched_insert_all().execute()
+    assert (done.rows_inserted, done.rows_deleted) == (1, 1)
+    assert rows(table) == [after[0], (2, "Oslo", 99, None), *after[2:]]
+    assert table.validate_metadata().num_rows == 0
 
 
 @pytest.mark.slow

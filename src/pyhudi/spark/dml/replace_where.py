@@ -15,13 +15,12 @@ from pyhudi.config import options
 from pyhudi.config.enums import Operation
 from pyhudi.errors import QueryError, RecordKeyError
 from pyhudi.schema.converters.spark_json import from_spark_json
-from pyhudi.schema.meta_fields import PARTITION_PATH
+from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.dml.assignments.column_assignments import as_column
-from pyhudi.spark.dml.key_conflicts import stored_row_of_new_key
 from pyhudi.spark.dml.target_table import TargetSnapshot
 from pyhudi.spark.execution.cached_frames import CachedFrames
-from pyhudi.spark.helper_columns import STORED_PATH
+from pyhudi.spark.helper_columns import STORED_KEY, STORED_PATH
 from pyhudi.spark.keys.key_errors import key_errors
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.read.pruning.dataframe_pruning import text_of_condition
@@ -123,14 +122,18 @@ def _refuse_keys_that_stay(new: DataFrame, kept: DataFrame, *, is_global: bool) 
     """Refuse new rows with the keys of rows that stay, which would be there twice.
 
     Args:
-        new: The new rows, with their keys.
-        kept: Rows that stay.
+        new: The new rows, with their keys and partition paths.
+        kept: Rows that stay, with theirs (`STORED_KEY`, `STORED_PATH`).
         is_global: Rows with the same key are one record even if they are in different partitions.
 
     Raises:
         RecordKeyError: There is such a row.
     """
-    example = stored_row_of_new_key(new, kept, is_global=is_global)
+    same = F.col(RECORD_KEY) == F.col(STORED_KEY)
+    if not is_global:
+        same &= F.col(PARTITION_PATH) == F.col(STORED_PATH)
+    stored = kept.select(STORED_KEY, STORED_PATH)
+    example = stored.join(new.select(RECORD_KEY, PARTITION_PATH), same, "left_semi").first()
     if example is not None:
         raise RecordKeyError(
             f"a new row has the key {example[0]!r} of a row in the partition {example[1]!r} that does not meet the "

@@ -11,7 +11,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import Operation
 from pyhudi.errors import QueryError
 from pyhudi.spark.dml.merge.clause_evaluation import ClauseEvaluator
-from pyhudi.spark.dml.merge.inserted_keys import refuse_keys_of_changed_rows
+from pyhudi.spark.dml.merge.inserted_keys import with_replaced_rows
 from pyhudi.spark.dml.merge.merge_as_upsert import joins_by_key, key_columns, rows_to_upsert
 from pyhudi.spark.dml.merge.merge_changes import MergeChanges
 from pyhudi.spark.dml.merge.merge_clauses import Clause, MergeAction
@@ -138,7 +138,8 @@ class MergeBuilder:
             AmbiguousMergeError: Several source rows match a row of the table that is updated.
             SchemaMismatchError: A column is missing, or a value cannot be converted to the type of its column.
             RecordKeyError: A clause would change the record key of a row, move it to a partition that has a record of
-                its key, or insert a row with the key of a row that is changed.
+                its key, or insert a row with the key of one that is updated, or is deleted with a greater ordering
+                value.
             ConflictError: Other writers changed the rows that were read, in every attempt.
             NonRetryableConflictError: So they did, and the source comes from the table as it was before.
         """
@@ -176,7 +177,7 @@ class MergeBuilder:
             if not merged.are_counted_by_write and not merged.are_certain:
                 counts = count_changes(merged.pairs, self.clauses)
                 if counts.inserted and (counts.updated or counts.deleted):
-                    refuse_keys_of_changed_rows(merged.pairs, target, cached)
+                    merged = replace(merged, pairs=with_replaced_rows(merged.pairs, target, cached))
             repeated = counts is not None and counts.repeated_deletes
             rows, changes = merged.rows(cached, repeated=repeated)
             commit = DmlCommit(target.reads, changes, counts_changes=merged.are_counted_by_write)
