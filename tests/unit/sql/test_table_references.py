@@ -208,7 +208,7 @@ def test_what_is_not_understood_is_left_to_spark(query):
         ("TABLE a UNION ALL TABLE b", "SELECT * FROM a UNION ALL SELECT * FROM b"),
         ("WITH a AS (TABLE b) TABLE a", "WITH a AS (SELECT * FROM b) SELECT * FROM a"),
         ("SELECT * FROM f(TABLE a PARTITION BY b)", "SELECT * FROM f(TABLE(SELECT * FROM a) PARTITION BY b)"),
-        ("SELECT * FROM f(1, TABLE(a), 2)", "SELECT * FROM f(1, TABLE(SELECT * FROM a), 2)"),
+        ("SELECT * FROM f(g(1), TABLE(a), 2)", "SELECT * FROM f(g(1), TABLE(SELECT * FROM a), 2)"),
         (
             "SELECT * FROM f(x => TABLE a, y => TABLE(b), z => TABLE(SELECT 1))",
             "SELECT * FROM f(x => TABLE(SELECT * FROM a), y => TABLE(SELECT * FROM b), z => TABLE(SELECT 1))",
@@ -225,6 +225,7 @@ def test_what_is_not_understood_is_left_to_spark(query):
                 "TABLE",
                 "TABLE 'x",
                 "SELECT table b, (table IS NULL), (table AND c) FROM table",
+                "SELECT * FROM (SELECT f(a), table(b) FROM c) WHERE a IN (1, table(b))",
                 "WITH b AS (SELECT 1), table (a) AS (SELECT 2) SELECT * FROM table",
             )
         ),
