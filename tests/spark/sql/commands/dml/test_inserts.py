@@ -55,6 +55,8 @@ def test_columns_are_taken_by_name_if_the_query_has_all_names(spark):
     spark.table("fares").where("id = 3").writeTo("others").append()
     spark.sql("INSERT INTO others SELECT * FROM fares WHERE id = 4")
     assert rows(spark, "SELECT id, name, price, ts, dt FROM others") == expected
+    with pytest.raises(SchemaMismatchError, match=r"no column 'tip'.* new columns are added by ALTER TABLE"):
+        spark.table("fares").selectExpr("*", "1 AS tip").write.mode("append").saveAsTable("others")
 
 
 def test_fields_of_structs_are_taken_by_name_or_by_position_as_columns_are(spark):

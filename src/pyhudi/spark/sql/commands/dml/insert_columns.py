@@ -74,8 +74,13 @@ class InsertColumns:
         """Return the target columns of the columns of the rows, in the same order, and whether nested fields are
         matched by position, too."""
         sensitive = is_case_sensitive(rows.sparkSession)
-        if self.columns or self.by_name:
-            return [column_of(name, schema, case_sensitive=sensitive) for name in self.columns or rows.columns], False
+        if self.columns:
+            return [column_of(name, schema, case_sensitive=sensitive) for name in self.columns], False
+        if self.by_name:
+            try:
+                return [column_of(name, schema, case_sensitive=sensitive) for name in rows.columns], False
+            except SchemaMismatchError as error:
+                raise SchemaMismatchError(f"{error}; new columns are added by ALTER TABLE … ADD COLUMNS") from None
         table_columns = StructType([one for one in schema.fields if one.name not in static])
         named = _named_columns(rows.schema, table_columns, sensitive=sensitive)
         return named or table_columns.names, not named
