@@ -9,6 +9,7 @@ from pyhudi import HudiTable
 from pyhudi.errors import AmbiguousMergeError, QueryError, RecordKeyError
 from pyhudi.spark.dml.merge import clause_evaluation, merge_pairs
 from pyhudi.spark.dml.merge import merge_builder as merge_module
+from pyhudi.spark.dml.target_table import TargetSnapshot
 from tests.cases import seldom
 from tests.spark.dml.ride_tables import COLUMNS, FIRST, KEYED, TABLES, frame, made, rows
 
@@ -17,23 +18,70 @@ BY_EVENT_TIME = {**TABLES["mor"], "hoodie.datasource.write.precombine.field": "f
 OTHERS = ("cow", "mor", "v6-mor", "virtual-keys", "record-index", "bucket")
 
 
+WHOLE = {"id": "s.id", "city": "s.city", "fare": "s.FARE", "note": "s.note"}
+
+
 @pytest.mark.parametrize("kind", ["event-time", *map(seldom, OTHERS)])
 def test_a_merge_by_key_is_an_upsert(spark, tmp_path, monkeypatch, kind):
     """The same rows and counts as by the join, which a condition asks for."""
     source = frame(spark, (1, "Oslo", 9, None), (2, "Oslo", 99, None), (3, "Moss", 7, (3, "y")), (5, "Oslo", 5, None))
     source = source.selectExpr("note", "cast(fare as int) as FARE", "city", "id").alias("s")
     found = []
-    for name, condition in (("joined", "true"), ("upserted", None)):
+    for name, condition, values in (("joined", "true", None), ("upserted", None, None), ("assigned", None, WHOLE)):
         table = HudiTable.create(str(tmp_path / name), {**TABLES, "event-time": BY_EVENT_TIME}[kind])
         table.bulk_insert(frame(spark, *FIRST))
         if condition is None and kind not in ("record-index", "bucket"):
             monkeypatch.setattr(merge_module, "count_changes", None)
-        merge = table.merge(source, BY_KEY).when_matched_update_all(condition)
-        done = merge.when_not_matched_insert_all(condition).execute()
+        merge = table.merge(source, BY_KEY)
+        if values is None:
+            merge = merge.when_matched_update_all(condition).when_not_matched_insert_all(condition)
+        else:
+            updated = {"target.FARE": "s.fare", "note": "s.note"}
+            merge = merge.when_matched_update(updated).when_not_matched_insert(values)
+        done = merge.execute()
         found.append((rows(table), done.rows_matched, done.rows_updated, done.rows_inserted, done.rows_deleted))
-    assert found[0] == found[1]
+    assert found[0] == found[1] == found[2]
     assert found[0][1:] == (2, 2, 2, 0)
     assert found[0][0][0][2] == (10 if kind == "event-time" else 9)
+
+
+@pytest.mark.parametrize(
+    ("on", "updated", "inserted", "upserted"),
+    [
+        (BY_KEY, None, WHOLE, True),
+        (
+            BY_KEY,
+            {"fare": "round(s.fare, 1)", "note": "null"},
+            {**WHOLE, "fare": "round(s.fare, 1)", "note": "null"},
+            True,
+        ),
+        (
+            "target.city = s.city AND target.id = s.number",
+            {"fare": "s.fare", "note": "s.note"},
+            {**WHOLE, "id": "s.number"},
+            True,
+        ),
+        ("target.city = s.city AND target.id = s.number", None, None, False),  # the values of id are others
+        ("target.city = s.city AND target.id = s.number", {"fare": "s.fare", "note": "s.note"}, WHOLE, False),
+        (BY_KEY, {"fare": "s.fare"}, WHOLE, False),  # note keeps its values
+        (BY_KEY, {"fare": "s.fare", "note": "s.note"}, {**WHOLE, "fare": "0"}, False),
+        (BY_KEY, {"fare": "target.fare", "note": "s.note"}, WHOLE, False),
+        (BY_KEY, {"fare": "s.fare", "note.b": "s.note.b"}, WHOLE, False),
+        (BY_KEY + " AND s.number > 1", None, None, False),
+    ],
+)
+def test_merges_that_are_upserts(spark, keyed_table, on, updated, inserted, upserted):
+    source = frame(spark, (1, "Oslo", 9, None)).selectExpr("*", "id + 1 as number").alias("s")
+    merge = keyed_table.merge(source, on)
+    merge = merge.when_matched_update_all() if updated is None else merge.when_matched_update(updated)
+    merge = merge.when_not_matched_insert_all() if inserted is None else merge.when_not_matched_insert(inserted)
+    pinned = TargetSnapshot.pin(spark, merge.path, merge.opts)
+    assert (merge_module.upserted_rows(merge, pinned) is not None) == upserted
+
+
+@pytest.fixture(scope="module")
+def keyed_table(spark, tmp_path_factory):
+    return made(spark, tmp_path_factory.mktemp("keyed") / "t", "cow")
 
 
 def test_pairs_and_what_is_left_of_the_source(spark, tmp_path):

@@ -1,4 +1,4 @@
-"""Analysis of the condition of a MERGE."""
+"""Analysis of the condition of a MERGE, and of the values in its clauses."""
 
 from __future__ import annotations
 
@@ -73,6 +73,38 @@ class MergeSides:
         return qualifier == self.source or qualifier not in self.source_columns | self.target_columns
 
 
+def value_of_source(text: str, sides: MergeSides) -> str | None:
+    """Return a text by which values of the source can be compared, if an expression has no other columns.
+
+    Args:
+        text: SQL such as ``s.fare`` or ``round(s.fare, 2)``.
+        sides: The table and the source.
+
+    Returns:
+        That of `column_of_source` for a column, otherwise ``text``. None: the expression has a column that may not be
+        the source's, or a subquery, or sqlglot is missing.
+    """
+    if not has_sql_parser():
+        return None
+    import sqlglot
+    from sqlglot import exp
+    from sqlglot.errors import SqlglotError
+
+    try:
+        tree = sqlglot.parse_one(text, read="spark")
+    except SqlglotError:
+        return None
+    names = [_qualified_name(column) for column in tree.find_all(exp.Column)]
+    if tree.find(exp.Query) or not all(name and sides.has_source(*name) for name in names):
+        return None
+    return column_of_source(tree.name) if isinstance(tree, exp.Column) else text
+
+
+def column_of_source(name: str) -> str:
+    """Return the text by which the value of a column of the source is compared with other values."""
+    return "`" + name.lower() + "`"
+
+
 def equated_columns(on: str, sides: MergeSides) -> frozenset[str] | None:
     """Return the columns that a condition requires to be equal on both sides, if it has no other conditions.
 
@@ -125,11 +157,19 @@ def _equality(part: Any, sides: MergeSides) -> tuple[str, str] | None:
 
     if not isinstance(part, exp.EQ):
         return None
-    both = [part.this, part.expression]
-    if not all(isinstance(side, exp.Column) and len(side.parts) == 2 for side in both):
+    one, other = _qualified_name(part.this), _qualified_name(part.expression)
+    if one is None or other is None:
         return None
-    names = [(str(side.table.lower()), str(side.name.lower())) for side in both]
-    for target, source in (names, reversed(names)):
+    for target, source in ((one, other), (other, one)):
         if sides.has_target(*target) and sides.has_source(*source):
             return target[1], source[1]
     return None
+
+
+def _qualified_name(side: Any) -> tuple[str, str] | None:
+    """Return the qualifier and the name of a column, in lower case; None if it has no or several qualifiers."""
+    from sqlglot import exp
+
+    if not isinstance(side, exp.Column) or len(side.parts) != 2:
+        return None
+    return side.table.lower(), side.name.lower()

@@ -6,7 +6,13 @@ import pytest
 
 pytest.importorskip("sqlglot")
 
-from pyhudi.sql.conditions.merge_condition import MergeSides, equalities, equality_text, equated_columns
+from pyhudi.sql.conditions.merge_condition import (
+    MergeSides,
+    equalities,
+    equality_text,
+    equated_columns,
+    value_of_source,
+)
 
 SIDES = MergeSides.from_columns("T", ["id", "day", "number", "Payload"], ["ID", "day", "key", "After", "s2"], "s")
 
@@ -48,6 +54,26 @@ def test_equated_columns(on, columns):
 )
 def test_equalities(on, pairs):
     assert equalities(on, SIDES) == pairs
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("s.Key", "`key`"),
+        ("`s`.`day`", "`day`"),
+        ("round(s.key, 2)", "round(s.key, 2)"),
+        ("null", "null"),
+        ("t.day", None),
+        ("day", None),  # of either side
+        ("s.day + t.number", None),
+        ("s.after.day", None),  # a field
+        ("s.unknown", None),
+        ("(SELECT max(s.day) FROM s)", None),
+        ("s.day +", None),
+    ],
+)
+def test_values_of_the_source(text, value):
+    assert value_of_source(text, SIDES) == value
 
 
 def test_the_name_of_the_source_comes_before_its_columns():

@@ -1,15 +1,17 @@
 """MERGE by record key, executed as an upsert of the source without a join with the table.
 
 ``ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *`` is equivalent to an upsert, which looks
-up stored records file by file. There are two differences: a MERGE refuses source rows with the same key, but an upsert
-merges them; and null keys equal nothing in SQL. The job that counts the rows of the upsert also detects such rows
+up stored records file by file. So is a MERGE whose clauses assign the same values of the source to all columns. There
+are two differences: a MERGE refuses source rows with the same key, but an upsert merges them; and null keys equal
+nothing in SQL. The job that counts the rows of the upsert also detects such rows
 (`pyhudi.spark.lookup.key_constraint`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
 from pyhudi.config.enums import IndexType, MergeMode
@@ -17,11 +19,13 @@ from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.merge.modes.delete_marker import IS_DELETED
 from pyhudi.schema.meta_columns import is_reserved
 from pyhudi.spark.column_names import quoted
-from pyhudi.spark.dml.assignments.column_assignments import convert_values
+from pyhudi.spark.dml.assignments.column_assignments import as_column, convert_values, resolve_assignments
+from pyhudi.spark.dml.merge.merge_clauses import Clause, MergeAction
 from pyhudi.spark.dml.target_table import TargetSnapshot
 from pyhudi.spark.lookup.key_constraint import are_equal_as_key_text
 from pyhudi.spark.session_settings import is_case_sensitive
-from pyhudi.sql.conditions.merge_condition import MergeSides, equated_columns
+from pyhudi.sql.conditions.merge_condition import MergeSides, column_of_source, equalities, value_of_source
+from pyhudi.sql.statements import ClauseKind
 from pyhudi.table.config.key_generator_type import KeyGenType
 from pyhudi.table.config.merge_settings import DELETE_FIELD
 
@@ -29,33 +33,62 @@ _PLAIN_KEYS = frozenset({KeyGenType.SIMPLE, KeyGenType.COMPLEX, KeyGenType.NON_P
 _PLAIN_MODES = frozenset({MergeMode.COMMIT_TIME_ORDERING, MergeMode.EVENT_TIME_ORDERING})
 
 
-def rows_to_upsert(source: DataFrame, target: TargetSnapshot) -> DataFrame | None:
-    """Return the rows of a source with the columns of the table; None if a column is missing or has a reserved name."""
-    names = target.schema.names
-    sensitive = is_case_sensitive(source.sparkSession)
-    source_columns = {name if sensitive else name.lower() for name in source.columns}
-    table_columns = {name if sensitive else name.lower() for name in names}
-    if not table_columns <= source_columns or any(map(is_reserved, source_columns)):
+def rows_to_upsert(
+    source: DataFrame, target: TargetSnapshot, on: object, sides: MergeSides, clauses: Sequence[Clause]
+) -> DataFrame | None:
+    """Return the rows whose upsert is equivalent to a MERGE; None if there are none, or a column is missing or has a
+    reserved name.
+
+    Args:
+        source: The source.
+        target: The table.
+        on: Condition of the MERGE.
+        sides: The table and the source in it.
+        clauses: Clauses of the MERGE.
+
+    Raises:
+        SchemaMismatchError: A clause assigns a value to a column that the table does not have.
+        QueryError: A clause assigns a column twice.
+    """
+    by_kind = {(clause.kind, clause.action): clause for clause in clauses if clause.condition is None}
+    update = by_kind.get((ClauseKind.MATCHED, MergeAction.UPDATE))
+    insert = by_kind.get((ClauseKind.NOT_MATCHED, MergeAction.INSERT))
+    if len(clauses) != 2 or update is None or insert is None or any(map(is_reserved, source.columns)):
         return None
-    values = convert_values(source, {name: F.col(quoted([name])) for name in names}, target.schema)
+    if is_case_sensitive(source.sparkSession) and not (
+        update.values is None and insert.values is None and set(target.schema.names) <= set(source.columns)
+    ):
+        return None  # the condition and the values are compared ignoring case
+    keys = _equated_keys(source, target, on, sides)
+    if keys is None or not _assign_the_same(update, insert, target, sides, keys):
+        return None
+    texts = _assigned(insert, target, sides)
+    values = convert_values(source, {name: as_column(texts[name]) for name in target.schema.names}, target.schema)
     return source.select(*(value.alias(name) for name, value in values.items()))
 
 
-def joins_by_key(target: TargetSnapshot, on: object, alias: str, source: DataFrame, source_alias: str | None) -> bool:
-    """Return True if a condition joins exactly the rows that an upsert considers versions of the same record.
+def _equated_keys(source: DataFrame, target: TargetSnapshot, on: object, sides: MergeSides) -> Mapping[str, str] | None:
+    """Return the column of the source (in lower case) that a condition equates with each key column of the table, if it
+    joins exactly the rows that an upsert considers versions of the same record; otherwise None."""
+    if not isinstance(on, str) or not _is_upserted_by_key(target):
+        return None
+    pairs, names = equalities(on, sides) or frozenset(), key_columns(target)
+    equated = dict(pairs)
+    if len(pairs) != len(names) or set(equated) != {name.lower() for name in names}:
+        return None
+    kinds = {field.name.lower(): field.dataType for field in source.schema.fields}
+    table_types = {field.name: field.dataType for field in target.schema.fields}
+    keys = {name: equated[name.lower()] for name in names}
+    comparable = are_equal_as_key_text((table_types.get(name), kinds.get(column)) for name, column in keys.items())
+    return keys if comparable else None
 
-    Args:
-        target: The table.
-        on: Condition of the MERGE.
-        alias: Name of the table in the condition.
-        source: The source, with the columns of the table.
-        source_alias: Name of the source in the condition; None: unknown.
-    """
+
+def _is_upserted_by_key(target: TargetSnapshot) -> bool:
+    """Return True if an upsert replaces whole records of a table, which it finds by the plain texts of their keys."""
     spec, merging = target.spec, target.merging
     index = target.opts.get_typed(options.INDEX_TYPE)
-    plain = (
-        isinstance(on, str)
-        and has_plain_keys(spec)
+    return (
+        has_plain_keys(spec)
         # With buckets, an upsert does not report which rows are new, and a row may be marked as a delete.
         and index is not IndexType.BUCKET
         # Such an upsert finds records in other partitions, which the condition does not join.
@@ -65,16 +98,43 @@ def joins_by_key(target: TargetSnapshot, on: object, alias: str, source: DataFra
         and merging.mode in _PLAIN_MODES
         and merging.partial_update_mode is None
     )
-    if not plain:
-        return False
-    assert isinstance(on, str)
-    names = key_columns(target)
-    sides = MergeSides.from_columns(alias, target.schema.names, source.columns, source_alias)
-    if equated_columns(on, sides) != frozenset(name.lower() for name in names):
-        return False
-    kinds = {field.name.lower(): field.dataType for field in source.schema.fields}
-    table_types = {field.name: field.dataType for field in target.schema.fields}
-    return are_equal_as_key_text((table_types.get(name), kinds.get(name.lower())) for name in names)
+
+
+def _assign_the_same(
+    update: Clause, insert: Clause, target: TargetSnapshot, sides: MergeSides, keys: Mapping[str, str]
+) -> bool:
+    """Return True if two clauses assign the same values of the source to all columns of a table, and to the key columns
+    those that are equated with them (``keys``). An update may omit the key columns."""
+    updated, inserted = (_comparable_values(clause, target, sides) for clause in (update, insert))
+    equated = {name: column_of_source(column) for name, column in keys.items()}
+    updated = {**equated, **updated}
+    return all(
+        inserted.get(name) is not None
+        and inserted[name] == updated.get(name)
+        and inserted[name] == equated.get(name, inserted[name])
+        for name in target.schema.names
+    )
+
+
+def _comparable_values(clause: Clause, target: TargetSnapshot, sides: MergeSides) -> dict[str, str | None]:
+    """Return the values of the source (`value_of_source`) that a clause assigns; None for other values."""
+    if clause.values is None:
+        return {name: column_of_source(name) for name in target.schema.names if name.lower() in sides.source_columns}
+    return {
+        name: value_of_source(value, sides) if isinstance(value, str) else None
+        for name, value in _assigned(clause, target, sides).items()
+    }
+
+
+def _assigned(clause: Clause, target: TargetSnapshot, sides: MergeSides) -> dict[str, object]:
+    """Return the values that a clause assigns to whole columns, by the names of the table."""
+    if clause.values is None:
+        return {name: quoted([name]) for name in target.schema.names}
+    inserts = clause.action is MergeAction.INSERT
+    assignments = resolve_assignments(
+        clause.values, target.schema, case_sensitive=False, alias=sides.target, inserts=inserts
+    )
+    return {path[0]: value for path, value in assignments.items() if len(path) == 1}
 
 
 def has_plain_keys(spec: KeySpec) -> bool:

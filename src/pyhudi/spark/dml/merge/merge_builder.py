@@ -12,7 +12,7 @@ from pyhudi.config.enums import Operation
 from pyhudi.errors import QueryError
 from pyhudi.spark.dml.merge.clause_evaluation import ClauseEvaluator
 from pyhudi.spark.dml.merge.inserted_keys import with_replaced_rows
-from pyhudi.spark.dml.merge.merge_as_upsert import joins_by_key, key_columns, rows_to_upsert
+from pyhudi.spark.dml.merge.merge_as_upsert import key_columns, rows_to_upsert
 from pyhudi.spark.dml.merge.merge_changes import MergeChanges
 from pyhudi.spark.dml.merge.merge_clauses import Clause, MergeAction
 from pyhudi.spark.dml.merge.merge_counts import MergeCounts, count_changes
@@ -25,7 +25,7 @@ from pyhudi.spark.read.table_lineage import snapshot_ids
 from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.write.dataframe_writer import write_changes
 from pyhudi.spark.write.dml_commit import DmlCommit
-from pyhudi.sql.conditions.merge_condition import equality_text
+from pyhudi.sql.conditions.merge_condition import MergeSides, equality_text
 from pyhudi.sql.statements import ClauseKind
 from pyhudi.storage import open_storage
 from pyhudi.write.conflict_retries import with_retries
@@ -207,16 +207,9 @@ class MergeBuilder:
 
 def upserted_rows(merge: MergeBuilder, target: TargetSnapshot) -> DataFrame | None:
     """Return the rows that are upserted if a MERGE is equivalent to an upsert; None if it is a join."""
-    kinds = {(clause.kind, clause.action) for clause in merge.clauses}
-    whole = all(clause.values is None and clause.condition is None for clause in merge.clauses)
-    upsert = {(ClauseKind.MATCHED, MergeAction.UPDATE), (ClauseKind.NOT_MATCHED, MergeAction.INSERT)}
-    if (
-        not whole
-        or kinds != upsert
-        or not joins_by_key(target, _condition(merge), merge.alias, merge.source, merge.source_alias)
-    ):
-        return None
-    return rows_to_upsert(merge.source, target)
+    names = target.schema.names
+    sides = MergeSides.from_columns(merge.alias, names, merge.source.columns, merge.source_alias)
+    return rows_to_upsert(merge.source, target, _condition(merge), sides, merge.clauses)
 
 
 def planned_join(merge: MergeBuilder, target: TargetTable) -> MergeJoin:
