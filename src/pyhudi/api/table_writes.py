@@ -221,6 +221,7 @@ class TableWrites(ABC):
 
         Raises:
             ConfigError: A column of the record key is assigned, or ``set`` is no mapping.
+            QueryError: A new value, or the condition, is neither SQL text nor a Column.
             RecordKeyError: A row would move to a partition that has a record of its key.
             SchemaMismatchError: A column does not exist, or a value does not match its type.
             SetupError: ``spark`` is None, and there is no active session.

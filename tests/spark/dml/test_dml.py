@@ -122,6 +122,8 @@ def test_what_is_refused(spark, tmp_path):
         table.update({"id": "9"})
     with pytest.raises(SchemaMismatchError, match="'faer'"):
         table.update({"faer": "9"})
+    with pytest.raises(QueryError, match=r"9 is a value of the type int; write it as SQL text"):
+        table.update({"fare": 9})
     with pytest.raises(SchemaMismatchError, match="cast it"):
         table.update({"fare": "true"})
     with pytest.raises(SchemaMismatchError, match=r"^the text 'nine' is no bigint, as the column 'fare' has$"):

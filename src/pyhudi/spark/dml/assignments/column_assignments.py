@@ -14,14 +14,26 @@ from pyhudi.schema.name_resolution import matches_ignoring_case, resolve_name
 from pyhudi.spark.column_names import expression, quoted
 from pyhudi.spark.dml.assignments.row_expressions import row_expression_types
 from pyhudi.spark.dml.assignments.store_assignment import StoreRules, stored_as
+from pyhudi.spark.session_settings import is_column
 
 AssignedPath = tuple[str, ...]
 """Name of a column, or the names on the path to a field in it."""
 
 
 def as_column(value: object) -> Column:
-    """Return a Column, or SQL text as a Column."""
-    return expression(value) if isinstance(value, str) else value
+    """Return a Column, or SQL text as a Column.
+
+    Raises:
+        QueryError: The value is neither.
+    """
+    if isinstance(value, str):
+        return expression(value)
+    if not is_column(value):
+        raise QueryError(
+            f"conditions and new values are SQL texts or Columns, but {value!r} is a value of the type "
+            f"{type(value).__name__}; write it as SQL text, or as functions.lit({value!r})"
+        )
+    return value
 
 
 def column_of(name: str, schema: StructType, *, case_sensitive: bool) -> str:
