@@ -16,13 +16,14 @@ import pyarrow.compute as pc
 from pyhudi.errors import FormatError, HudiError, MetadataTableAheadError, MetadataTableError
 from pyhudi.format.avro.columnar_decoder import Projection
 from pyhudi.format.hfile.key_values import ENTRY_SCHEMA
-from pyhudi.metadata.file_groups.hfile_sources import CACHE, DeleteSource, HFileSource, MetadataSlice, slice_sources
+from pyhudi.metadata.file_groups.hfile_sources import DeleteSource, HFileSource, MetadataSlice, slice_sources
 from pyhudi.metadata.indexes.secondary_index_definition import is_secondary
 from pyhudi.metadata.metadata_layout import COLUMN_STATS, FILES, PARTITION_STATS
 from pyhudi.metadata.reader.file_lists import listed_files
 from pyhudi.metadata.reader.inflight_partitions import inflight_partitions
 from pyhudi.metadata.reader.metadata_slices import current_slices, metadata_block_view
 from pyhudi.metadata.reader.metadata_timeline import MetadataTimeline, open_timeline
+from pyhudi.metadata.reader.record_cache import cached_records
 from pyhudi.metadata.records import file_group_hash, metadata_keys
 from pyhudi.metadata.records.combine_records import Version, combine_versions, is_delete_mask
 from pyhudi.metadata.records.metadata_record import FILES_PAYLOAD, PAYLOADS, decode, decoded_schema, frozen, with_schema
@@ -38,8 +39,6 @@ MAX_READ_ATTEMPTS = 3
 """Number of attempts at loading a table that is written concurrently, before it is not used."""
 _KEPT_KEYS = 64
 """Number of keys up to which lookup results are kept for the next plan."""
-_KEPT_BYTES = 8 * 1024 * 1024
-"""Bytes of such results: larger results would evict file blocks."""
 _SCANNED_BYTES = 64 * 1024
 """Bytes of files up to which all lists of files are read, and kept for the next lookup, instead of some."""
 Payloads = Iterable[str] | Mapping[str, Projection]
@@ -164,25 +163,11 @@ class MetadataTable:
         )
 
     def _cached_records(
-        self,
-        groups: list[MetadataSlice],
-        request: tuple[str, ...],
-        payloads: Payloads,
-        look_up: Callable[[], pa.Table],
+        self, groups: list[MetadataSlice], request: tuple[str, ...], payloads: Payloads, look_up: Callable[[], pa.Table]
     ) -> pa.Table:
-        """Return records from the cache, or look them up. The cache key contains the files, which do not change: every
-        plan requests the same lists of files, and plans of similar queries the statistics of the same columns."""
         if self.config.version < 8:  # which blocks of files count depends on more than the files
             return look_up()
-        files = tuple(file for group in groups for file in group.files)
-        name = (self.storage.root, self.config.version, files, request, frozen(payloads))
-
-        table: pa.Table | None = CACHE.find(name)
-        if table is None:
-            table = look_up()
-            if table.nbytes <= _KEPT_BYTES:
-                CACHE.put(name, table, table.nbytes)
-        return table
+        return cached_records(self.storage.root, self.config.version, groups, (request, frozen(payloads)), look_up)
 
     def prefixes(self, partition: str, prefixes: pa.Array | Iterable[str], payloads: Payloads = PAYLOADS) -> pa.Table:
         """Return the records whose keys start with any of these texts, in all file groups of the partition."""
@@ -209,8 +194,6 @@ class MetadataTable:
             group_prefixes = prefixes.filter(pa.array(numbers == number)).to_pylist()
             tables.append(self._with_prefixes([groups[number]], group_prefixes, payloads))
         return pa.concat_tables(tables)
-
-    # --- helpers ------------------------------------------------------------------------------------------------------
 
     def _load_groups(self, partition: str) -> pa.Table:
         if partition in self._inflight:

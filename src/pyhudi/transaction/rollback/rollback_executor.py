@@ -21,11 +21,8 @@ from typing import Self
 from pyhudi.config import Options
 from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.errors import AlreadyExistsError, TimelineError, UnsupportedTableError
-from pyhudi.format.file_names import file_name_of
 from pyhudi.index import bucket_counts, consistent_hashing
-from pyhudi.metadata.writer.rollback.table_rollback import TableRollback
-from pyhudi.storage import Storage, join_path
-from pyhudi.storage.concurrent_reads import concurrent_map
+from pyhudi.storage import Storage
 from pyhudi.table.bootstrap_index import BOOTSTRAP_INSTANTS
 from pyhudi.table.moved_instants import refuse_moved_instants
 from pyhudi.table.schema_history import delete_history
@@ -36,10 +33,9 @@ from pyhudi.timeline.fencing.write_fence import close_fences
 from pyhudi.timeline.heartbeat import HeartbeatPolicy, heartbeat_path
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from pyhudi.timeline.markers import Markers
-from pyhudi.timeline.plans.rollback_plan import RollbackMetadata, RollbackPlan, RolledBackPartition
+from pyhudi.timeline.plans.rollback_plan import RollbackMetadata, RollbackPlan
 from pyhudi.timeline.time_generator import TimeGenerator
 from pyhudi.transaction.rollback.instant_backup import back_up_instant, backup_folder
-from pyhudi.transaction.rollback.late_data_files import MAY_HAVE_SEVERAL_ATTEMPTS
 from pyhudi.transaction.rollback.late_timeline_files import (
     REMOVED_WITH_PLAN,
     delete_completed_files,
@@ -52,6 +48,7 @@ from pyhudi.transaction.rollback.metadata_table_rollback import (
 from pyhudi.transaction.rollback.rollback_log_blocks import write_rollback_blocks
 from pyhudi.transaction.rollback.rollback_planner import plan_rollback, planned_paths, unplanned_paths
 from pyhudi.transaction.rollback.rollback_status import read_rollback_plan
+from pyhudi.transaction.rollback.rolled_back_files import metadata_rollback, rolled_back_partitions
 from pyhudi.transaction.rollback.stale_files import delete_stale_files
 
 _log = logging.getLogger(__name__)
@@ -190,7 +187,7 @@ class RollbackExecutor:
         back_up_instant(active, target, self.backup_folder)
         paths, commands = self._delete_data(active, plan, rollback, target)
         self.generator.lock.ensure_held()
-        roll_back_metadata_table(active, _metadata_rollback(self.storage, plan, rollback, commands), self.generator)
+        roll_back_metadata_table(active, metadata_rollback(self.storage, plan, rollback, commands), self.generator)
         self.generator.lock.ensure_held()
         self._delete_records_of_write(active, plan)
         with self.generator.reserve(locked=True) as reserved:
@@ -200,7 +197,7 @@ class RollbackExecutor:
                 millis=int((time.monotonic() - started) * 1000),
                 instant=plan.instant,
                 action=plan.action,
-                partitions=_rolled_back_partitions(self.storage, plan, paths, commands),
+                partitions=rolled_back_partitions(self.storage, plan, paths, commands),
             )
             completion = reserved.take(active.latest_time) if active.layout.version >= 2 else None
             self.generator.lock.ensure_held()
@@ -290,46 +287,3 @@ def _revert_to_requested(active: ActiveTimeline, plan: RollbackPlan) -> None:
     inflight = None if target is None else active.in_state(target, State.INFLIGHT)
     if inflight is not None:
         active.delete(inflight)
-
-
-def _metadata_rollback(
-    storage: Storage, plan: RollbackPlan, rollback: Instant, commands: Mapping[str, Mapping[str, int]]
-) -> TableRollback:
-    """Return the rollback of the changes to the metadata table, which gets the command blocks instead, and continues
-    to list the log files whose blocks they roll back."""
-    files = _kept_log_files(storage, plan)
-    for partition, paths in commands.items():
-        files.setdefault(partition, {}).update({file_name_of(path): size for path, size in paths.items()})
-    retried = plan.action in MAY_HAVE_SEVERAL_ATTEMPTS
-    return TableRollback(plan.instant, rollback.requested, files, retried=retried)
-
-
-def _kept_log_files(storage: Storage, plan: RollbackPlan) -> dict[str, dict[str, int]]:
-    """Return the sizes of the log files with blocks that a plan rolls back, by partition. The write may have died
-    before it made some of those that the plan names, or before their first block: Apache Hudi cannot read a metadata
-    table that lists a file of 0 bytes."""
-    named = [(r.partition, file_name_of(path)) for r in plan.requests for path in r.log_blocks]
-    stats = concurrent_map(lambda log: storage.stat(join_path(*log)), named)
-    kept: dict[str, dict[str, int]] = {}
-    for (partition, name), stat in zip(named, stats, strict=True):
-        if stat is not None and stat.size:
-            kept.setdefault(partition, {})[name] = stat.size
-    return kept
-
-
-def _rolled_back_partitions(
-    storage: Storage, plan: RollbackPlan, deleted: Mapping[str, list[str]], commands: Mapping[str, Mapping[str, int]]
-) -> dict[str, RolledBackPartition]:
-    voided: dict[str, dict[str, int]] = {}
-    for request in plan.requests:
-        names = {file_name_of(name): size for name, size in request.log_blocks.items()}
-        voided.setdefault(request.partition, {}).update(names)
-    uri = storage.uri
-    return {
-        partition: RolledBackPartition(
-            deleted=tuple(uri(file) for file in deleted.get(partition, ())),
-            command_files={uri(path): size for path, size in commands.get(partition, {}).items()},
-            log_files=log_files,
-        )
-        for partition, log_files in voided.items()
-    }
