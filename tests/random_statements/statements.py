@@ -162,8 +162,8 @@ class RandomTable:
 
     def _delete(self) -> Statement:
         delete = f"DELETE FROM {self.name} WHERE {self._expressions.condition(subqueries=True)}"
-        # whole files, which Apache Iceberg deletes by their statistics, include nulls where `c <> 1` is null, unless the
-        # condition has a part that Spark neither passes on nor leaves out as always true
+        # whole files, which Apache Iceberg deletes by their statistics, include nulls where `c <> 1` is null, unless
+        # the condition has a part that Spark neither passes on nor leaves out as always true
         return Statement(Kind.CHANGE, delete, f"{delete} AND pmod(hash(id), 7) >= 0")
 
     def _merge(self) -> str:
