@@ -33,10 +33,12 @@ written base file; ``logged_bytes``: the size of the CDC log, null if it is not 
 
 
 class CdcInferenceCase(StrEnum):
-    """Source of the changes."""
+    """Source of the changes. INSERTED_ROWS, which Apache Hudi does not have, are the rows of a base file that have the
+    time of the commit, which has inserted them into a file with other rows."""
 
     AS_IS = "AS_IS"
     BASE_FILE_INSERT = "BASE_FILE_INSERT"
+    INSERTED_ROWS = "INSERTED_ROWS"
     BASE_FILE_DELETE = "BASE_FILE_DELETE"
     LOG_FILE = "LOG_FILE"
     REPLACE_COMMIT = "REPLACE_COMMIT"
@@ -46,7 +48,7 @@ def cdc_files(instant: str, metadata: CommitMetadata) -> pa.Table:
     """Return the file groups that a commit changed (CHANGED_FILES).
 
     Raises:
-        QueryError: It rewrote a base file and logged no changes.
+        QueryError: It updated or deleted rows of a base file and logged no changes.
     """
     if metadata.operation in NO_DATA:
         return CHANGED_FILES.empty_table()
@@ -83,13 +85,15 @@ def _cases(stats: pa.Table, is_log: pa.Array, *, deletes: bool) -> pa.Array:
     }
     only_inserts = pc.equal(pc.add(counts["numUpdateWrites"], counts["numDeletes"]), 0)
     all_new = pc.and_(only_inserts, pc.equal(counts["numWrites"], counts["numInserts"]))
+    some_new = pc.and_(only_inserts, pc.greater(counts["numInserts"], 0))
     all_deleted = pc.and_(pc.equal(counts["numWrites"], 0), pc.greater(counts["numDeletes"], 0))
     if not deletes:
         all_deleted = pc.and_(all_deleted, False)
     return pc.case_when(
-        pc.make_struct(logged, is_log, all_deleted, all_new),
+        pc.make_struct(logged, is_log, all_deleted, all_new, some_new),
         *(pa.scalar(str(c)) for c in (CdcInferenceCase.AS_IS, CdcInferenceCase.LOG_FILE)),
         *(pa.scalar(str(c)) for c in (CdcInferenceCase.BASE_FILE_DELETE, CdcInferenceCase.BASE_FILE_INSERT)),
+        pa.scalar(str(CdcInferenceCase.INSERTED_ROWS)),
     )
 
 

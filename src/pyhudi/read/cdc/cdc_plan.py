@@ -125,3 +125,8 @@ def _check_keys(context: CdcContext, tasks: pa.Table, *, populated: bool) -> Non
             "these changes are identified by record key, which the files of the table do not store "
             "(hoodie.populate.meta.fields=false)"
         )
+    if CdcInferenceCase.INSERTED_ROWS in cases and not populated:
+        raise QueryError(
+            "a commit has inserted rows into files with other rows without logging them, and the files do not store "
+            "the commits of rows (hoodie.populate.meta.fields=false). Begin after this commit"
+        )

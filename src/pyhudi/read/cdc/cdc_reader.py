@@ -23,7 +23,7 @@ from pyhudi.read.cdc.cdc_inference import CdcInferenceCase
 from pyhudi.read.cdc.cdc_plan import CHANGES_SCHEMA
 from pyhudi.read.cdc.json_text import json_objects
 from pyhudi.schema.evolution.schema_projection import conform, file_columns, with_table_names
-from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.schema.meta_fields import COMMIT_TIME, RECORD_KEY
 
 Task = Mapping[str, Any]
 """A row of the tasks of a plan."""
@@ -66,6 +66,9 @@ class CdcReader:
         instant, case = task["instant"], CdcInferenceCase(task["case"])
         if case is CdcInferenceCase.BASE_FILE_INSERT:
             yield from (_rows(INSERT, instant, None, image) for _, image in self._slice(task, "after"))
+        elif case is CdcInferenceCase.INSERTED_ROWS:
+            inserted = self._slice(task, "after", written_by=instant)
+            yield from (_rows(INSERT, instant, None, image) for _, image in inserted)
         elif case in (CdcInferenceCase.BASE_FILE_DELETE, CdcInferenceCase.REPLACE_COMMIT):
             yield from (_rows(DELETE, instant, image, None) for _, image in self._slice(task, "before"))
         elif case is CdcInferenceCase.AS_IS:
@@ -155,16 +158,22 @@ class CdcReader:
         at = pc.index_in(keys, value_set=contiguous(images["key"]))
         return contiguous(images["image"]).take(at)
 
-    def _slice(self, task: Task, side: _Side, keys: pa.Array | None = None) -> Iterator[tuple[pa.Array, pa.Array]]:
-        """Yield keys and images of the records of the slice before or after the commit, or of those with these keys."""
+    def _slice(
+        self, task: Task, side: _Side, keys: pa.Array | None = None, *, written_by: str | None = None
+    ) -> Iterator[tuple[pa.Array, pa.Array]]:
+        """Yield keys and images of the records of the slice before or after the commit, or of those with these keys, or
+        that a commit has written."""
         file_slice = task[side]
         if file_slice is None:
             return
-        context = replace(self.context.read_context, columns=self._columns, view=self._view(task, side))
+        columns = self._columns if written_by is None else (*self._columns, COMMIT_TIME)
+        context = replace(self.context.read_context, columns=columns, view=self._view(task, side))
         where = FileSlice.from_row(file_slice, self.context.values.get(file_slice["partition"], {}))
         for batch in read_slice(context, where):
             if keys is not None:
                 batch = batch.filter(pc.is_in(batch.column(RECORD_KEY), value_set=keys))
+            if written_by is not None:
+                batch = batch.filter(pc.equal(batch.column(COMMIT_TIME), written_by))
             if batch.num_rows:
                 image = batch.select([name for name in self.context.images if name in batch.schema.names])
                 key = (

@@ -23,6 +23,7 @@ def stat(path: str = "p/f_0-1-2_20260101000000000.parquet", **more: Any) -> dict
     [
         ("UPSERT", stat(numWrites=3, numInserts=3), "BASE_FILE_INSERT"),
         ("UPSERT", stat(numWrites=3, numUpdateWrites=1, cdcStats={f"p/{LOG}.cdc": 7}), "AS_IS"),
+        ("INSERT", stat(numWrites=3, numInserts=1), "INSERTED_ROWS"),
         ("DELETE", stat(numWrites=0, numDeletes=3), "BASE_FILE_DELETE"),
         ("DELETE_PREPPED", stat(numWrites=0, numDeletes=3), "BASE_FILE_DELETE"),
         ("UPSERT", stat(f"p/{LOG}", numWrites=3, numUpdateWrites=3), "LOG_FILE"),
@@ -56,6 +57,7 @@ def test_replaced_groups_and_services() -> None:
     assert not cdc_files("1", CommitMetadata("CLUSTER", stats, replaced=replaced)).num_rows
 
 
-def test_a_rewritten_file_without_a_log_is_refused() -> None:
+@pytest.mark.parametrize("counts", [{"numUpdateWrites": 1}, {"numInserts": 1, "numDeletes": 1}, {}])
+def test_a_rewritten_file_without_a_log_is_refused(counts: dict[str, int]) -> None:
     with pytest.raises(QueryError, match="without logging its changes"):
-        cdc_files("1", CommitMetadata("UPSERT", write_stats([stat(numWrites=3, numUpdateWrites=1)])))
+        cdc_files("1", CommitMetadata("UPSERT", write_stats([stat(numWrites=3, **counts)])))

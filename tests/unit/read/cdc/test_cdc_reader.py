@@ -70,6 +70,26 @@ def rows_of(plan: CdcPlan) -> list[dict[str, Any]]:
     return [row for task in plan.tasks.to_pylist() for batch in reader.read(task) for row in batch.to_pylist()]
 
 
+@pytest.mark.parametrize("populated", [True, False])
+def test_rows_inserted_into_an_existing_file_without_a_log(tmp_path: Path, populated: bool) -> None:
+    """Apache Hudi logs none of them; they have the time of their commit."""
+    properties = {"hoodie.table.cdc.enabled": "true", "hoodie.populate.meta.fields": str(populated).lower()}
+    table = HandMadeTable(tmp_path / "t", schema=SCHEMA, properties=properties)
+    table.write(10, {("a", "f1"): rows(1)})
+    table.active.create_requested(Action.COMMIT, at(20))
+    inflight = table.active.to_inflight(table.active.timeline.find(at(20), Action.COMMIT))
+    stat = table.write_file(20, "a", "f1", [{**rows(1)[0], "_n": 10}, {"id": "2", "v": 2, "p": "a"}], SCHEMA)
+    metadata = CommitMetadata("INSERT", write_stats([stat | {"numInserts": 1}]), {"schema": to_avro(SCHEMA, "t")})
+    table.active.complete(inflight, metadata.encode(9, Action.COMMIT), at(20))
+    pinned = TableSnapshot.load(TableMetaClient.open(str(tmp_path / "t")))
+    if not populated:
+        with pytest.raises(QueryError, match="do not store the commits of rows"):
+            changes(pinned)
+        return
+    (change,) = [row for row in changes(pinned) if row["ts_ms"] == at(20)]
+    assert (change["op"], change["before"], json.loads(change["after"])["id"]) == ("i", None, "2")
+
+
 @pytest.mark.parametrize("mode", ["DATA_BEFORE_AFTER", "DATA_BEFORE", "OP_KEY_ONLY"])
 def test_images_have_the_columns_of_the_query(tmp_path: Path, mode: str) -> None:
     """Also those that a change log holds under an earlier name, or that it holds for a column which is gone."""
