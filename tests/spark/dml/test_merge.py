@@ -67,6 +67,12 @@ def test_a_merge_by_key_is_an_upsert(spark, tmp_path, monkeypatch, kind):
         (BY_KEY, {"fare": "s.fare", "note": "s.note"}, {**WHOLE, "fare": "0"}, False),
         (BY_KEY, {"fare": "target.fare", "note": "s.note"}, WHOLE, False),
         (BY_KEY, {"fare": "s.fare", "note.b": "s.note.b"}, WHOLE, False),
+        (
+            BY_KEY,
+            {"fare": "identifier('target.fare')", "note": "s.note"},
+            {**WHOLE, "fare": "identifier('target.fare')"},
+            False,
+        ),
         (BY_KEY + " AND s.number > 1", None, None, False),
     ],
 )

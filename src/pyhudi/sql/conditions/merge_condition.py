@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -44,8 +45,8 @@ class MergeSides:
 
     Attributes:
         target: Name of the table.
-        target_columns: Its columns.
-        source_columns: Columns of the source.
+        target_columns: Its columns, without those whose names differ in case alone.
+        source_columns: Columns of the source, without names that it has several times, as a join has.
         source: Name of the source; None: unknown.
     """
 
@@ -59,7 +60,8 @@ class MergeSides:
         cls, target: str, target_columns: Iterable[str], source_columns: Iterable[str], source: str | None = None
     ) -> MergeSides:
         """Return the sides with these names, whatever their case."""
-        in_target, in_source = (frozenset(name.lower() for name in names) for names in (target_columns, source_columns))
+        counts = (Counter(name.lower() for name in names) for names in (target_columns, source_columns))
+        in_target, in_source = (frozenset(name for name, count in some.items() if count == 1) for some in counts)
         return cls(target.lower(), in_target, in_source, None if source is None else source.lower())
 
     def has_target(self, qualifier: str, name: str) -> bool:
@@ -84,16 +86,11 @@ def value_of_source(text: str, sides: MergeSides) -> str | None:
         That of `column_of_source` for a column, otherwise ``text``. None: the expression has a column that may not be
         the source's, or a subquery, or sqlglot is missing.
     """
-    if not has_sql_parser():
+    tree = _parsed(text)
+    if tree is None:
         return None
-    import sqlglot
     from sqlglot import exp
-    from sqlglot.errors import SqlglotError
 
-    try:
-        tree = sqlglot.parse_one(text, read="spark")
-    except SqlglotError:
-        return None
     names = [_qualified_name(column) for column in tree.find_all(exp.Column)]
     if tree.find(exp.Query) or not all(name and sides.has_source(*name) for name in names):
         return None
@@ -133,16 +130,11 @@ def equalities(on: str, sides: MergeSides) -> frozenset[tuple[str, str]] | None:
     Returns:
         Names in lower case, that of the target first; None if there is another condition, or sqlglot is missing.
     """
-    if not has_sql_parser():
+    tree = _parsed(on)
+    if tree is None:
         return None
-    import sqlglot
     from sqlglot import exp
-    from sqlglot.errors import SqlglotError
 
-    try:
-        tree = sqlglot.parse_one(on, read="spark")
-    except SqlglotError:
-        return None
     pairs: set[tuple[str, str]] = set()
     for part in tree.flatten() if isinstance(tree, exp.And) else [tree]:
         pair = _equality(part.unnest(), sides)
@@ -150,6 +142,18 @@ def equalities(on: str, sides: MergeSides) -> frozenset[tuple[str, str]] | None:
             return None
         pairs.add(pair)
     return frozenset(pairs)
+
+
+def _parsed(text: str) -> Any:
+    """Return the tree of SQL text; None if sqlglot is missing or cannot parse it."""
+    if not has_sql_parser():
+        return None
+    import sqlglot
+
+    try:
+        return sqlglot.parse_one(text, read="spark")
+    except Exception:  # of sqlglot, or of Python where its parser recurses too deep
+        return None
 
 
 def _equality(part: Any, sides: MergeSides) -> tuple[str, str] | None:

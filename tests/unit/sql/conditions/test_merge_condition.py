@@ -70,10 +70,18 @@ def test_equalities(on, pairs):
         ("s.unknown", None),
         ("(SELECT max(s.day) FROM s)", None),
         ("s.day +", None),
+        ("if(s.day = 1, s.day, " * 200 + "null" + ")" * 200, None),  # too deep for sqlglot
     ],
 )
 def test_values_of_the_source(text, value):
     assert value_of_source(text, SIDES) == value
+
+
+def test_names_that_the_source_has_twice():
+    """As a join of tables has, whose columns only their qualifiers tell apart."""
+    joined = MergeSides.from_columns("t", ["id"], ["id", "fare", "Fare"])
+    assert [value_of_source(text, joined) for text in ("a.id", "a.fare", "b.fare")] == ["`id`", None, None]
+    assert equalities("t.id = a.fare", joined) is None
 
 
 def test_the_name_of_the_source_comes_before_its_columns():

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
 from pyhudi.config import options
@@ -62,8 +63,12 @@ def rows_to_upsert(
     keys = _equated_keys(source, target, on, sides)
     if keys is None or not _assign_the_same(update, insert, target, sides, keys):
         return None
-    texts = _assigned(insert, target, sides)
-    values = convert_values(source, {name: as_column(texts[name]) for name in target.schema.names}, target.schema)
+    assigned = _assigned(insert, target, sides)
+    try:
+        columns = {name: as_column(assigned[name]) for name in target.schema.names}
+        values = convert_values(source, columns, target.schema)
+    except AnalysisException:  # a value is not of the source alone, as IDENTIFIER('t.fare'), or the join fails, too
+        return None
     return source.select(*(value.alias(name) for name, value in values.items()))
 
 
@@ -104,10 +109,11 @@ def _assign_the_same(
     update: Clause, insert: Clause, target: TargetSnapshot, sides: MergeSides, keys: Mapping[str, str]
 ) -> bool:
     """Return True if two clauses assign the same values of the source to all columns of a table, and to the key columns
-    those that are equated with them (``keys``). An update may omit the key columns."""
+    those that are equated with them (``keys``). An update of listed columns may omit the key columns."""
     updated, inserted = (_comparable_values(clause, target, sides) for clause in (update, insert))
     equated = {name: column_of_source(column) for name, column in keys.items()}
-    updated = {**equated, **updated}
+    if update.values is not None:
+        updated = {**equated, **updated}
     return all(
         inserted.get(name) is not None
         and inserted[name] == updated.get(name)
