@@ -26,7 +26,7 @@ from pyhudi.read.inspection.table_inspection import Inspect
 from pyhudi.read.query.other_contents import describe_contents
 from pyhudi.read.query.table_location import refuse_nested_table, table_above
 from pyhudi.read.schema.table_columns import resolve_table_schema
-from pyhudi.sql.sql_parser_check import check_sql_parser
+from pyhudi.sql.sql_parser import check_sql_parser
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot

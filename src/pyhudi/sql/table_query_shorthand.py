@@ -61,16 +61,14 @@ def _is_argument(cursor: Cursor) -> bool:
     if not cursor.at:
         return False
     before = cursor.word(-1)
-    if before == "," and cursor.word(1) == "(":
-        return _in_call(cursor)
-    in_call = cursor.at > 1 and cursor.tokens[cursor.at - 2].kind in NAME_KINDS
-    return before == "=>" or (before == "(" and in_call)
+    is_positional = before == "(" or (before == "," and cursor.word(1) == "(")
+    return before == "=>" or (is_positional and _in_call(cursor))
 
 
 def _in_call(cursor: Cursor) -> bool:
     """Return True if the innermost parentheses around the next token are those of a function."""
     depth = 0
-    for at in range(cursor.at - 1, 1, -1):
+    for at in range(cursor.at - 1, 0, -1):
         kind = cursor.tokens[at].kind
         depth += (kind == "R_PAREN") - (kind == "L_PAREN")
         if depth < 0:

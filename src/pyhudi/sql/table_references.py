@@ -13,6 +13,7 @@ from pyhudi.sql.conditions.predicate_pushdown import pushed_predicate
 from pyhudi.sql.conditions.runtime_filter_keys import JoinKey, join_keys
 from pyhudi.sql.property_list import parse_relation_options
 from pyhudi.sql.relation_tokens import ColumnParts, RelationScanner, skip_sample
+from pyhudi.sql.sql_parser import syntax_tree
 from pyhudi.sql.statements import Name
 from pyhudi.sql.table_function_calls import table_function_calls
 from pyhudi.sql.table_qualifiers import Qualifiers
@@ -71,7 +72,7 @@ def find_references(query: str) -> list[Reference] | None:
         cursor = Cursor(query)
     except NotUnderstoodError:
         return None
-    tree = _parsed(query)
+    tree = syntax_tree(query)
     references = _in_tokens(cursor) if tree is None else _in_tree(tree, cursor)
     functions = [
         Reference((call.name,), call.start, call.end, arguments=call.arguments, alias_at=call.alias_at)
@@ -91,16 +92,6 @@ def streamed_names(query: str) -> tuple[Name, ...]:
         return tuple(RelationScanner.scanned(Cursor(query)).streamed)
     except SqlSyntaxError:  # which Spark reports
         return ()
-
-
-def _parsed(query: str) -> Any:
-    """Return the tree of a query; None if sqlglot cannot parse it."""
-    import sqlglot
-
-    try:
-        return sqlglot.parse_one(query, read="spark")
-    except Exception:  # of sqlglot, or of Python where its parser recurses too deep
-        return None
 
 
 def _in_tree(tree: Any, cursor: Cursor) -> list[Reference]:

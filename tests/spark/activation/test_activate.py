@@ -20,7 +20,7 @@ from pyhudi.errors import (
     SetupError,
     UnknownOptionWarning,
 )
-from pyhudi.sql.sql_parser_check import has_sql_parser
+from pyhudi.sql.sql_parser import has_sql_parser
 from tests.tables import HandMadeTable, at
 
 

@@ -57,8 +57,6 @@ def test_names_of_nothing_and_of_other_tables(spark):
 @pytest.mark.usefixtures("spark")
 def test_the_missing_parser_is_named(monkeypatch):
     find_spec = importlib.util.find_spec
-    monkeypatch.setattr(
-        "pyhudi.sql.sql_parser_check.find_spec", lambda name: None if name == "sqlglot" else find_spec(name)
-    )
+    monkeypatch.setattr("pyhudi.sql.sql_parser.find_spec", lambda name: None if name == "sqlglot" else find_spec(name))
     with pytest.raises(SetupError, match=r"pip install 'pyhudi\[sql\]'"):
         HudiTable.for_name("rides")

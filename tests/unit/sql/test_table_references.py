@@ -100,7 +100,7 @@ def test_tables_are_found(query):
 
 @pytest.mark.parametrize("query", [*CASES, *BEYOND_SQLGLOT])
 def test_tables_are_found_without_a_parser(monkeypatch, query):
-    monkeypatch.setattr(table_references, "_parsed", lambda _: None)
+    monkeypatch.setattr(table_references, "syntax_tree", lambda _: None)
     assert swapped(query) == {**CASES, **BEYOND_SQLGLOT}[query]
 
 
@@ -208,6 +208,7 @@ def test_what_is_not_understood_is_left_to_spark(query):
         ("TABLE a UNION ALL TABLE b", "SELECT * FROM a UNION ALL SELECT * FROM b"),
         ("WITH a AS (TABLE b) TABLE a", "WITH a AS (SELECT * FROM b) SELECT * FROM a"),
         ("SELECT * FROM f(TABLE a PARTITION BY b)", "SELECT * FROM f(TABLE(SELECT * FROM a) PARTITION BY b)"),
+        ("SELECT * FROM f(1, TABLE(a), 2)", "SELECT * FROM f(1, TABLE(SELECT * FROM a), 2)"),
         ("SELECT * FROM f(g(1), TABLE(a), 2)", "SELECT * FROM f(g(1), TABLE(SELECT * FROM a), 2)"),
         (
             "SELECT * FROM f(x => TABLE a, y => TABLE(b), z => TABLE(SELECT 1))",

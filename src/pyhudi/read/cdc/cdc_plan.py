@@ -77,7 +77,7 @@ def plan_cdc(table: TableSnapshot, query: Query, opts: Options | None = None) ->
     by_partition = PathColumns(
         values, from_path, partition_column_values(config, columns, values, from_path)
     ).by_partition()
-    _check_keys(context, tasks, populated=config.populate_meta_fields)
+    _check_meta_fields(context, tasks, populated=config.populate_meta_fields)
     tasks = with_slices(table, context, tasks, writes, opts)
     completions = _completions(table, tasks) if context.by_completion else None
     return CdcPlan(tasks, replace(context, values=by_partition, completions=completions))
@@ -115,7 +115,7 @@ def _within(files: pa.Table, query: Query) -> pa.Table:
     return files.filter(pc.starts_with(pc.binary_join_element_wise(files["partition"], "", "/"), query.subpath + "/"))
 
 
-def _check_keys(context: CdcContext, tasks: pa.Table, *, populated: bool) -> None:
+def _check_meta_fields(context: CdcContext, tasks: pa.Table, *, populated: bool) -> None:
     cases = set(pc.unique(tasks["case"]).to_pylist())
     by_key = CdcInferenceCase.LOG_FILE in cases or (
         CdcInferenceCase.AS_IS in cases and context.mode is not CdcMode.DATA_BEFORE_AFTER

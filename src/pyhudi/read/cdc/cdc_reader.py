@@ -64,10 +64,9 @@ class CdcReader:
 
     def _read(self, task: Task) -> Iterator[pa.RecordBatch]:
         instant, case = task["instant"], CdcInferenceCase(task["case"])
-        if case is CdcInferenceCase.BASE_FILE_INSERT:
-            yield from (_rows(INSERT, instant, None, image) for _, image in self._slice(task, "after"))
-        elif case is CdcInferenceCase.INSERTED_ROWS:
-            inserted = self._slice(task, "after", written_by=instant)
+        if case in (CdcInferenceCase.BASE_FILE_INSERT, CdcInferenceCase.INSERTED_ROWS):
+            written_by = instant if case is CdcInferenceCase.INSERTED_ROWS else None
+            inserted = self._slice(task, "after", written_by=written_by)
             yield from (_rows(INSERT, instant, None, image) for _, image in inserted)
         elif case in (CdcInferenceCase.BASE_FILE_DELETE, CdcInferenceCase.REPLACE_COMMIT):
             yield from (_rows(DELETE, instant, image, None) for _, image in self._slice(task, "before"))

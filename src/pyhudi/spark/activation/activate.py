@@ -15,7 +15,7 @@ from pyhudi.spark.activation.method_wrapping import ORIGINALS, classes, wrap_cre
 from pyhudi.spark.activation.wrapped_methods import BY_FORMAT, BY_NAME, WITHOUT_PARSER
 from pyhudi.spark.hudi_jar_configs import remove_unloadable_hudi_configs
 from pyhudi.spark.session import check_session, check_workers
-from pyhudi.sql.sql_parser_check import has_sql_parser
+from pyhudi.sql.sql_parser import has_sql_parser
 
 _MAKERS = (
     ("pyspark.sql.session", "SparkSession", "readStream"),

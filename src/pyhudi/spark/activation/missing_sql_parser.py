@@ -8,7 +8,7 @@ from typing import Any
 from pyhudi.errors import SetupError
 from pyhudi.spark.activation.method_wrapping import MethodCall
 from pyhudi.spark.activation.recorded_settings import FORMATS, recorded_settings
-from pyhudi.sql.sql_parser_check import MISSING_SQL_PARSER
+from pyhudi.sql.sql_parser import MISSING_SQL_PARSER
 
 _HUDI = re.compile(r"\bhudi\b", re.IGNORECASE)
 

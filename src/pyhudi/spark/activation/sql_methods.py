@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyhudi.spark.activation.method_wrapping import MethodCall
-from pyhudi.sql.sql_parser_check import has_sql_parser
+from pyhudi.sql.sql_parser import has_sql_parser
 
 _SELECT = "SELECT "
 _SUBQUERY = re.compile(r"\b(from|table)\b", re.IGNORECASE)

@@ -23,7 +23,7 @@ from pyhudi.spark.activation.write_methods import record_partition_by
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.session_settings import is_connect
 from pyhudi.spark.sql.session_config import session_options, stream_options
-from pyhudi.sql.sql_parser_check import has_sql_parser
+from pyhudi.sql.sql_parser import has_sql_parser
 from pyhudi.streaming.source_log import CHECKPOINT_PROPERTY
 
 if TYPE_CHECKING:

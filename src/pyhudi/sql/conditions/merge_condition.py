@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from pyhudi.sql.sql_parser_check import has_sql_parser
+from pyhudi.sql.sql_parser import has_sql_parser, syntax_tree
 
 _NAME = r"[^\W\d]\w*\.[^\W\d]\w*"
 _CALLED = re.compile(rf"=\(({_NAME}), ({_NAME})\)")
@@ -86,7 +86,7 @@ def value_of_source(text: str, sides: MergeSides) -> str | None:
         That of `column_of_source` for a column, otherwise ``text``. None: the expression has a column that may not be
         the source's, or a subquery, or sqlglot is missing.
     """
-    tree = _parsed(text)
+    tree = syntax_tree(text) if has_sql_parser() else None
     if tree is None:
         return None
     from sqlglot import exp
@@ -130,7 +130,7 @@ def equalities(on: str, sides: MergeSides) -> frozenset[tuple[str, str]] | None:
     Returns:
         Names in lower case, that of the target first; None if there is another condition, or sqlglot is missing.
     """
-    tree = _parsed(on)
+    tree = syntax_tree(on) if has_sql_parser() else None
     if tree is None:
         return None
     from sqlglot import exp
@@ -142,18 +142,6 @@ def equalities(on: str, sides: MergeSides) -> frozenset[tuple[str, str]] | None:
             return None
         pairs.add(pair)
     return frozenset(pairs)
-
-
-def _parsed(text: str) -> Any:
-    """Return the tree of SQL text; None if sqlglot is missing or cannot parse it."""
-    if not has_sql_parser():
-        return None
-    import sqlglot
-
-    try:
-        return sqlglot.parse_one(text, read="spark")
-    except Exception:  # of sqlglot, or of Python where its parser recurses too deep
-        return None
 
 
 def _equality(part: Any, sides: MergeSides) -> tuple[str, str] | None:

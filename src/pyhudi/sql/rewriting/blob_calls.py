@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyhudi.errors import SqlSyntaxError
+from pyhudi.sql.sql_parser import syntax_tree
 from pyhudi.sql.text_edits import TextEdit, with_edits
 from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
 
@@ -66,14 +67,11 @@ def _calls(cursor: Cursor) -> list[_Call]:
 
 def _columns(query: str, calls: list[_Call]) -> set[int]:
     """Return the starts of the calls that are columns of a SELECT, without an alias."""
-    import sqlglot
-    from sqlglot import exp
-    from sqlglot.errors import SqlglotError
-
-    try:
-        tree = sqlglot.parse_one(query, read="spark")
-    except SqlglotError:
+    tree = syntax_tree(query)
+    if tree is None:
         return set()
+    from sqlglot import exp
+
     nested: set[int] = set()
     for node in tree.find_all(exp.Anonymous):
         if node.name.lower() == READ_BLOB and isinstance(node.parent, exp.Select) and node.arg_key == "expressions":

@@ -32,7 +32,8 @@ def with_replaced_rows(pairs: MergePairs, target: TargetTable, cached: CachedFra
     Args:
         pairs: The rows that are updated, deleted and inserted.
         target: The table.
-        cached: Persists the keys of inserted rows: in a join, Spark might evaluate keys of other rows, too, which fail.
+        cached: Persists the result, which is read more than once, and the keys of inserted rows: in a join, Spark might
+            evaluate keys of other rows, too, which fail.
 
     Raises:
         RecordKeyError: A row with the key of a new one is updated, or the deleted one might win against the new one. A
@@ -52,7 +53,7 @@ def with_replaced_rows(pairs: MergePairs, target: TargetTable, cached: CachedFra
         return pairs
     _check_replaced(found, target)
     is_replaced = (F.col(KIND) == MergeAction.DELETE.value) & _has_same_key(target)
-    return replace(pairs, rows=pairs.rows.join(replaced, is_replaced, "left_anti"))
+    return replace(pairs, rows=cached.add(pairs.rows.join(replaced, is_replaced, "left_anti")))
 
 
 def _ordering_values(target: TargetTable) -> list[Column]:

@@ -61,9 +61,14 @@ def rows_to_upsert(
     ):
         return None  # the condition and the values are compared ignoring case
     keys = _equated_keys(source, target, on, sides)
-    if keys is None or not _assign_the_same(update, insert, target, sides, keys):
+    if keys is None:
         return None
     assigned = _assigned(insert, target, sides)
+    updated = _comparable_values(update, _assigned(update, target, sides), sides)
+    if update.values is not None:  # it may omit the key columns
+        updated = {**keys, **updated}
+    if not _are_the_same(updated, _comparable_values(insert, assigned, sides), target, keys):
+        return None
     try:
         columns = {name: as_column(assigned[name]) for name in target.schema.names}
         values = convert_values(source, columns, target.schema)
@@ -73,8 +78,8 @@ def rows_to_upsert(
 
 
 def _equated_keys(source: DataFrame, target: TargetSnapshot, on: object, sides: MergeSides) -> Mapping[str, str] | None:
-    """Return the column of the source (in lower case) that a condition equates with each key column of the table, if it
-    joins exactly the rows that an upsert considers versions of the same record; otherwise None."""
+    """Return the column of the source (`column_of_source`) that a condition equates with each key column of the table,
+    if it joins exactly the rows that an upsert considers versions of the same record; otherwise None."""
     if not isinstance(on, str) or not _is_upserted_by_key(target):
         return None
     pairs, names = equalities(on, sides) or frozenset(), key_columns(target)
@@ -83,9 +88,8 @@ def _equated_keys(source: DataFrame, target: TargetSnapshot, on: object, sides: 
         return None
     kinds = {field.name.lower(): field.dataType for field in source.schema.fields}
     table_types = {field.name: field.dataType for field in target.schema.fields}
-    keys = {name: equated[name.lower()] for name in names}
-    comparable = are_equal_as_key_text((table_types.get(name), kinds.get(column)) for name, column in keys.items())
-    return keys if comparable else None
+    comparable = are_equal_as_key_text((table_types.get(name), kinds.get(equated[name.lower()])) for name in names)
+    return {name: column_of_source(equated[name.lower()]) for name in names} if comparable else None
 
 
 def _is_upserted_by_key(target: TargetSnapshot) -> bool:
@@ -105,31 +109,27 @@ def _is_upserted_by_key(target: TargetSnapshot) -> bool:
     )
 
 
-def _assign_the_same(
-    update: Clause, insert: Clause, target: TargetSnapshot, sides: MergeSides, keys: Mapping[str, str]
+def _are_the_same(
+    updated: Mapping[str, str | None],
+    inserted: Mapping[str, str | None],
+    target: TargetSnapshot,
+    keys: Mapping[str, str],
 ) -> bool:
-    """Return True if two clauses assign the same values of the source to all columns of a table, and to the key columns
-    those that are equated with them (``keys``). An update of listed columns may omit the key columns."""
-    updated, inserted = (_comparable_values(clause, target, sides) for clause in (update, insert))
-    equated = {name: column_of_source(column) for name, column in keys.items()}
-    if update.values is not None:
-        updated = {**equated, **updated}
+    """Return True if all columns of a table are assigned the same values of the source by two clauses, and the key
+    columns those that are equated with them (``keys``)."""
     return all(
         inserted.get(name) is not None
         and inserted[name] == updated.get(name)
-        and inserted[name] == equated.get(name, inserted[name])
+        and inserted[name] == keys.get(name, inserted[name])
         for name in target.schema.names
     )
 
 
-def _comparable_values(clause: Clause, target: TargetSnapshot, sides: MergeSides) -> dict[str, str | None]:
+def _comparable_values(clause: Clause, assigned: Mapping[str, object], sides: MergeSides) -> dict[str, str | None]:
     """Return the values of the source (`value_of_source`) that a clause assigns; None for other values."""
     if clause.values is None:
-        return {name: column_of_source(name) for name in target.schema.names if name.lower() in sides.source_columns}
-    return {
-        name: value_of_source(value, sides) if isinstance(value, str) else None
-        for name, value in _assigned(clause, target, sides).items()
-    }
+        return {name: column_of_source(name) for name in assigned if name.lower() in sides.source_columns}
+    return {name: value_of_source(value, sides) if isinstance(value, str) else None for name, value in assigned.items()}
 
 
 def _assigned(clause: Clause, target: TargetSnapshot, sides: MergeSides) -> dict[str, object]:

@@ -1,8 +1,9 @@
-"""Check for the package that parses SQL, which only SQL and tables by name require."""
+"""The package that parses SQL, which only SQL and tables by name require: a check for it, and trees of SQL texts."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
+from typing import Any
 
 from pyhudi.errors import SetupError
 
@@ -25,3 +26,13 @@ def check_sql_parser() -> None:
     """
     if not has_sql_parser():
         raise SetupError(MISSING_SQL_PARSER)
+
+
+def syntax_tree(text: str) -> Any:
+    """Return the tree of a query or an expression; None if sqlglot cannot parse it."""
+    import sqlglot
+
+    try:
+        return sqlglot.parse_one(text, read="spark")
+    except Exception:  # of sqlglot, or of Python where its parser recurses too deep
+        return None
