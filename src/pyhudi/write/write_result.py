@@ -146,7 +146,8 @@ class ChangeResult:
 
     Attributes:
         write: The commit.
-        rows_matched: Rows of the table that matched a clause or the condition.
+        rows_matched: Rows of the table that matched a clause or the condition. A MERGE that runs as an upsert also
+            counts rows that are deleted in log files.
         rows_updated: Rows that got new values; if records are ordered by event time, including those whose stored
             version is newer and was kept.
         rows_inserted: New rows.

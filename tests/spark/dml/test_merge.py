@@ -23,18 +23,19 @@ WHOLE = {"id": "s.id", "city": "s.city", "fare": "s.FARE", "note": "s.note"}
 
 @pytest.mark.parametrize("kind", ["event-time", *map(seldom, OTHERS)])
 def test_a_merge_by_key_is_an_upsert(spark, tmp_path, monkeypatch, kind):
-    """The same rows and counts as by the join, which a condition asks for."""
+    """The same rows and counts as by the join, which a condition on stored rows requires."""
     source = frame(spark, (1, "Oslo", 9, None), (2, "Oslo", 99, None), (3, "Moss", 7, (3, "y")), (5, "Oslo", 5, None))
     source = source.selectExpr("note", "cast(fare as int) as FARE", "city", "id").alias("s")
     found = []
-    for name, condition, values in (("joined", "true", None), ("upserted", None, None), ("assigned", None, WHOLE)):
+    ways = ("joined", "target.id > 0", None), ("upserted", None, None), ("assigned", None, WHOLE)
+    for name, condition, values in ways:
         table = HudiTable.create(str(tmp_path / name), {**TABLES, "event-time": BY_EVENT_TIME}[kind])
         table.bulk_insert(frame(spark, *FIRST))
         if condition is None and kind not in ("record-index", "bucket"):
             monkeypatch.setattr(merge_module, "count_changes", None)
         merge = table.merge(source, BY_KEY)
         if values is None:
-            merge = merge.when_matched_update_all(condition).when_not_matched_insert_all(condition)
+            merge = merge.when_matched_update_all(condition).when_not_matched_insert_all()
         else:
             updated = {"target.FARE": "s.fare", "note": "s.note"}
             merge = merge.when_matched_update(updated).when_not_matched_insert(values)
@@ -43,6 +44,69 @@ def test_a_merge_by_key_is_an_upsert(spark, tmp_path, monkeypatch, kind):
     assert found[0] == found[1] == found[2]
     assert found[0][1:] == (2, 2, 2, 0)
     assert found[0][0][0][2] == (10 if kind == "event-time" else 9)
+
+
+CHANGES = [
+    (1, "Oslo", 9, None, "U"),
+    (2, "Oslo", 1, None, "D"),  # also less than the stored ordering value
+    (3, "Moss", 7, (3, "y"), "I"),
+    (4, "Oslo", 5, None, "D"),  # the table has no such row
+    (4, "Moss", 50, None, None),  # no condition on op is true
+    (7, "Moss", 70, None, "X"),  # no clause applies
+    (None, "Moss", 1, None, "D"),
+]
+NO_KEY = tuple(row for row in CHANGES if row[0] is not None)
+
+
+def _applied(merge, condition):
+    deleted = merge.when_matched_delete("s.op = 'D'")
+    updated = deleted.when_matched_update_all(condition + "s.op in ('I', 'U') or s.op is null")
+    return updated.when_not_matched_insert_all("s.op in ('I', 'U')")
+
+
+def _replayed(merge, condition):
+    """Apply changes as Debezium has them: by two kinds of updates, whose values are listed."""
+    whole = {"fare": "s.fare", "note": "s.note"}
+    merge = merge.when_matched_update(whole, condition + "s.op = 'U'").when_matched_delete("op = 'D'")
+    merge = merge.when_matched_update(whole, condition + "s.op <> 'X'")
+    return merge.when_not_matched_insert(WHOLE, "op <> 'D' and s.op <> 'X'")
+
+
+CLAUSES = {
+    "apply": _applied,
+    "replay": _replayed,
+    "update": lambda merge, condition: merge.when_matched_update_all(condition + "s.op <> 'D'"),
+    "delete": lambda merge, condition: merge.when_matched_delete(condition + "true"),
+    "insert": lambda merge, _: merge.when_not_matched_insert_all("op = 'I' or s.fare = 5"),
+}
+COUNTED = {**TABLES["cow"], "pyhudi.index.task.rows": "0"}
+CONDITIONAL_JOINS = ("event-time", "v6-mor", "record-index")
+KINDS = ["cow", *map(seldom, ("event-time", "mor", "v6-mor", "counted", "record-index", "virtual-keys"))]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_change_data_is_upserted(spark, tmp_path, monkeypatch, kind):
+    """Clauses with conditions on the source give the same rows and counts as the join, in one write."""
+    joins, found = [], {}
+    planned = merge_module.planned_join
+    monkeypatch.setattr(merge_module, "planned_join", lambda *args: joins.append(1) or planned(*args))
+    for name, condition in (("joined", "target.id > 0 and "), ("upserted", "")):
+        tables = {**TABLES, "event-time": BY_EVENT_TIME, "counted": COUNTED}
+        table = HudiTable.create(str(tmp_path / name), tables[kind])
+        for clauses in CLAUSES.values():
+            table.insert_overwrite_table(frame(spark, *FIRST))
+            joins.clear()
+            given = NO_KEY if clauses is CLAUSES["insert"] else CHANGES
+            source = frame(spark, *given, columns=COLUMNS + ", op string").alias("s")
+            done = clauses(table.merge(source, BY_KEY), condition).execute()
+            counts = (done.rows_matched, done.rows_updated, done.rows_inserted, done.rows_deleted)
+            found.setdefault(clauses, []).append((rows(table), counts))
+            has_condition = name == "joined" and clauses is not CLAUSES["insert"]
+            assert bool(joins) == has_condition or kind in CONDITIONAL_JOINS
+        assert table.validate_metadata().num_rows == 0
+    for clauses, (joined, upserted) in found.items():
+        assert joined == upserted, clauses
+    assert found[CLAUSES["apply"]][0][1] == (3, 2, 1, 1)
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.transaction.single_writer_locks import in_process_writer_lock
 from pyhudi.write.conflict_retries import with_retries
+from pyhudi.write.row_action import ROW_ACTION
 from pyhudi.write.settings.unsupported_options import check_unsupported_options
 from pyhudi.write.settings.write_target import open_existing
 from pyhudi.write.write_checks import check_table_exists
@@ -240,7 +241,7 @@ def write_changes(
 
     Args:
         df: The rows (`pyhudi.spark.write.row_change_locations`), or, without ``changes``, rows whose keys are
-            looked up.
+            looked up, possibly with their actions (`ROW_ACTION`) if they have the types of the table.
         table: The snapshot that the statement has read.
         write_options: Options of the statement.
         operation: Operation of the commit.
@@ -255,9 +256,11 @@ def write_changes(
     opts = Options.parse(write_options)
     check_unsupported_options(opts)
     check_sync_options(df.sparkSession, opts)
-    rows, changes, client = df.drop(*CHANGE_COLUMNS), commit.changes, TableMetaClient(table.storage, table.config, opts)
+    changes, client = commit.changes, TableMetaClient(table.storage, table.config, opts)
+    rows = df.drop(*CHANGE_COLUMNS, ROW_ACTION)
     job = prepare_write(rows, table.storage, client, operation, opts, changes=changes, spec=spec, pinned=table)
-    job = replace(job, df=job.df if changes is None else df, dml=commit, partitions=tuple(partitions))
+    is_prepared = changes is None and ROW_ACTION not in df.columns
+    job = replace(job, df=job.df if is_prepared else df, dml=commit, partitions=tuple(partitions))
     return sync_after_write(df.sparkSession, table.storage, opts, write_with_services(job))
 
 

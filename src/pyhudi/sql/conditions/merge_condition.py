@@ -75,12 +75,13 @@ class MergeSides:
         return qualifier == self.source or qualifier not in self.source_columns | self.target_columns
 
 
-def value_of_source(text: str, sides: MergeSides) -> str | None:
+def value_of_source(text: str, sides: MergeSides, *, inserts: bool) -> str | None:
     """Return a text by which values of the source can be compared, if an expression has no other columns.
 
     Args:
         text: SQL such as ``s.fare`` or ``round(s.fare, 2)``.
         sides: The table and the source.
+        inserts: It is of a clause for source rows without a match, in which a name without qualifier is the source's.
 
     Returns:
         That of `column_of_source` for a column, otherwise ``text``. None: the expression has a column that may not be
@@ -91,10 +92,19 @@ def value_of_source(text: str, sides: MergeSides) -> str | None:
         return None
     from sqlglot import exp
 
-    names = [_qualified_name(column) for column in tree.find_all(exp.Column)]
-    if tree.find(exp.Query) or not all(name and sides.has_source(*name) for name in names):
+    columns = tree.find_all(exp.Column)
+    if tree.find(exp.Query) or not all(_is_of_source(column, sides, inserts=inserts) for column in columns):
         return None
     return column_of_source(tree.name) if isinstance(tree, exp.Column) else text
+
+
+def _is_of_source(column: Any, sides: MergeSides, *, inserts: bool) -> bool:
+    """Return True if a column is certainly one of the source."""
+    if len(column.parts) == 1:
+        name = column.name.lower()
+        return name in sides.source_columns and (inserts or name not in sides.target_columns)
+    qualified = _qualified_name(column)
+    return qualified is not None and sides.has_source(*qualified)
 
 
 def column_of_source(name: str) -> str:

@@ -15,12 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.file_names import file_prefix_of, new_file_id
+from pyhudi.merge.ordering_values import Mask
 from pyhudi.merge.sorted_deduplication import SortedDeduplicator
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.write.location_columns import IS_DELETE, PARTITION_SHARE
 from pyhudi.write.planning.small_files import InsertPlacement
 from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, WorkloadProfile, build_workload_profile
+from pyhudi.write.row_action import ROW_ACTION, RowAction
 from pyhudi.write.rows.incoming_rows import GroupKey, rows_by_columns
 from pyhudi.write.rows.keyed_rows import KeyIndex, LocatedRows, base_keys, buffer_rows
 from pyhudi.write.rows.spillable_row_buffer import Index, SpillableRowBuffer
@@ -76,12 +78,14 @@ class InTaskTagging:
         placement: Placement of new records.
         dedupe: Merges rows with the same key first; None: they are not merged.
         max_rows: Number of rows of the only partition above which a task writes nothing; None: it writes any number.
+        conditional: Rows have actions (`ROW_ACTION`), of which some depend on whether the table has the key.
     """
 
     bases: pa.Table
     placement: InsertPlacement
     dedupe: SortedDeduplicator | None
     max_rows: int | None = None
+    conditional: bool = False
 
     def for_partition(self, partition: str) -> InTaskTagging:
         """Return the settings for one partition."""
@@ -139,6 +143,10 @@ def _located(
     matches = list(keys.match_each(base_keys(context.storage, path, context.invalid_text) for path in paths))
     for _, numbers in matches:
         new[numbers] = False
+    if lookup.conditional:
+        actions = buffered.column(ROW_ACTION).to_numpy()
+        new &= actions != RowAction.UPDATE
+        matches = [_changing(found, actions[found[1]] != RowAction.INSERT) for found in matches]
     fresh = np.flatnonzero(new).astype(np.int64)
     work = _workload(partition, settings, np.array([len(p) for p, _ in matches], dtype=np.int64), len(fresh), context)
     base_of = pc.index_in(group_keys(work.groups), value_set=group_keys(settings.bases)).to_pylist()
@@ -157,6 +165,12 @@ def _located(
         new_rows = none if bucket is None else fresh[ends[bucket] - rows[bucket] : ends[bucket]]
         opened = file_id if path else _opened(context.instant, partition, bucket)
         yield GroupKey(partition, opened, path), LocatedRows(buffered, positions, numbers, new_rows), bucket is not None
+
+
+def _changing(matches: tuple[Index, Index], which: Mask) -> tuple[Index, Index]:
+    """Return those pairs of a position and a row that are in a mask."""
+    positions, numbers = matches
+    return positions[which], numbers[which]
 
 
 def _opened(instant: str, partition: str, number: int) -> str:

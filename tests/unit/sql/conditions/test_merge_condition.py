@@ -74,13 +74,29 @@ def test_equalities(on, pairs):
     ],
 )
 def test_values_of_the_source(text, value):
-    assert value_of_source(text, SIDES) == value
+    assert value_of_source(text, SIDES, inserts=False) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "updated", "inserted"),
+    [
+        ("KEY", "`key`", "`key`"),
+        ("after is null", "after is null", "after is null"),
+        ("day", None, "`day`"),  # in an insert the table has no row
+        ("number", None, None),
+        ("unknown", None, None),
+    ],
+)
+def test_names_without_qualifier(text, updated, inserted):
+    assert value_of_source(text, SIDES, inserts=False) == updated
+    assert value_of_source(text, SIDES, inserts=True) == inserted
 
 
 def test_names_that_the_source_has_twice():
     """As a join of tables has, whose columns only their qualifiers tell apart."""
     joined = MergeSides.from_columns("t", ["id"], ["id", "fare", "Fare"])
-    assert [value_of_source(text, joined) for text in ("a.id", "a.fare", "b.fare")] == ["`id`", None, None]
+    found = [value_of_source(text, joined, inserts=True) for text in ("a.id", "a.fare", "b.fare")]
+    assert found == ["`id`", None, None]
     assert equalities("t.id = a.fare", joined) is None
 
 

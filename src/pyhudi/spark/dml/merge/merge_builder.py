@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import Column, DataFrame
 
 from pyhudi.config import Options, options
-from pyhudi.config.enums import Operation
+from pyhudi.config.enums import MergeMode, Operation
 from pyhudi.errors import QueryError
 from pyhudi.spark.dml.merge.clause_evaluation import ClauseEvaluator
 from pyhudi.spark.dml.merge.inserted_keys import with_replaced_rows
@@ -192,7 +192,9 @@ class MergeBuilder:
             return None
         # Rows with the same key would be merged, and tasks would have to search for them.
         opts = target.opts.merged({options.COMBINE_BEFORE_UPSERT.key: False})
-        exact = KeyConstraint(tuple(key_columns(target)))
+        # Rewritten base files do not count rows that lose against the stored one by their ordering values.
+        counts_updates = target.merging.mode is MergeMode.COMMIT_TIME_ORDERING
+        exact = KeyConstraint(tuple(key_columns(target)), conditional=counts_updates)
         reads = target.whole_table()
         try:
             done = write_changes(
@@ -200,9 +202,11 @@ class MergeBuilder:
             )
         except KeyConstraintError:
             return None
-        assert done.planned_changes is not None  # the constraint counts them
-        updated = done.planned_changes.rows - done.num_inserts
-        return ChangeResult(done, updated, updated, done.num_inserts)
+        planned = done.planned_changes
+        assert planned is not None  # the constraint counts them
+        inserted, deleted = done.num_inserts, done.num_deletes
+        updated = done.num_updates if counts_updates else planned.rows - planned.deleted - inserted
+        return ChangeResult(done, updated + deleted, updated, inserted, deleted)
 
 
 def upserted_rows(merge: MergeBuilder, target: TargetSnapshot) -> DataFrame | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
 from pyhudi.config.enums import Operation
@@ -14,10 +15,14 @@ from pyhudi.spark.column_names import quoted
 from pyhudi.spark.keys.deduplication import mark_deletes
 from pyhudi.spark.spark_errors import failure
 from pyhudi.spark.write.write_job import WriteJob
+from pyhudi.write.location_columns import IS_DELETE
+from pyhudi.write.row_action import ROW_ACTION, RowAction
 
 
 def with_delete_marks(job: WriteJob, rows: DataFrame) -> DataFrame:
     """Return keyed rows with the marks of those that delete their records; a delete needs only the keys of its rows."""
+    if ROW_ACTION in rows.columns:
+        return rows.withColumn(IS_DELETE, F.col(ROW_ACTION) == RowAction.DELETE.value)
     deletes = job.operation is Operation.DELETE
     return mark_deletes(_keys_only(rows, job.spec) if deletes else rows, job.merging, every_row=deletes)
 

@@ -16,7 +16,7 @@ from pyhudi.spark.execution import write_stages
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.spark.write.plans.file_groups import file_group_planner
 from pyhudi.spark.write.plans.in_task_tagging import partition_work
-from pyhudi.spark.write.plans.in_task_tagging.partition_work import count_partitions, is_cheaper
+from pyhudi.spark.write.plans.in_task_tagging.partition_work import count_rows_by_partition, is_cheaper
 from tests.cases import seldom
 from tests.spark.model import Model, Row, frame, options, rows_of
 
@@ -118,11 +118,11 @@ def test_micro_batches_without_partitions_are_counted_only_if_they_are_many(
     monkeypatch.setattr(file_group_planner, "UNCOUNTED_ROWS", most)
     counted: list[DataFrame] = []
 
-    def count(rows: DataFrame, *args: Any) -> pa.Table:
+    def count(rows: DataFrame) -> list[tuple[str, int]]:
         counted.append(rows)
-        return count_partitions(rows, *args)
+        return count_rows_by_partition(rows)
 
-    monkeypatch.setattr(file_group_planner, "count_partitions", count)
+    monkeypatch.setattr(file_group_planner, "count_rows_by_partition", count)
     path, model = str(tmp_path / "t"), Model()
     whole = given("upsert", "COPY_ON_WRITE", 9) | {"hoodie.datasource.write.partitionpath.field": ""}
     for number in range(2):

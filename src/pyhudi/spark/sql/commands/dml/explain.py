@@ -66,7 +66,7 @@ def _merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> tuple[
     rows = upserted_rows(merge, pinned)
     if rows is not None:
         index = pinned.opts.get_typed(options.INDEX_TYPE)
-        how = f"upsert of the source, whose keys are looked up by the index {index}; a join if a key is there twice"
+        how = f"upsert of the source, whose keys are looked up by the index {index}; a join if this is not equivalent"
         return [f"table       {table_type}", f"executes    {how}"], rows
     target = pinned.read(spark)
     lines = [

@@ -15,6 +15,7 @@ from pyhudi.config.enums import DuplicatePolicy, Operation
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.keys.deduplication import dedupe_in_tasks, with_batch_positions
 from pyhudi.spark.keys.key_generator import with_keys
+from pyhudi.spark.lookup.key_constraint import CheckedBatch
 from pyhudi.spark.write.plans.file_groups.file_group_plan import FileGroupPlan
 from pyhudi.spark.write.plans.file_groups.row_tagging import record_index_of
 from pyhudi.spark.write.plans.file_groups.table_state import TableState
@@ -27,9 +28,10 @@ from pyhudi.spark.write.plans.in_task_tagging.in_task_tagging_plan import (
 from pyhudi.spark.write.plans.in_task_tagging.partition_work import (
     UNCOUNTED_ROWS,
     base_files,
-    count_partitions,
+    count_rows_by_partition,
     is_cheaper,
     only_partition,
+    partition_work,
 )
 from pyhudi.spark.write.plans.row_preparation import refuse_stored_keys, with_delete_marks
 from pyhudi.spark.write.plans.write_plan import without_key_indexes
@@ -39,7 +41,6 @@ from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.write.settings.log_settings import appended_groups
 from pyhudi.write.tasks.in_task_tagging import InTaskTagging
-from pyhudi.write.write_result import ChangeCounts
 
 
 def plan_file_groups(
@@ -70,7 +71,7 @@ def plan_file_groups(
                 return _plan_in_tasks_if_cheaper(table, rows, cached, metadata_partitions)
             if job.key_constraint is not None:
                 rows = cached.add(rows)
-                checked = ChangeCounts(sum(count for _, count in job.key_constraint.count_partitions(rows)))
+                checked = job.key_constraint.check(rows)
                 return _plan_by_counts(table, rows, cached, metadata_partitions, checked)
         return _plan_by_counts(table, rows, cached, metadata_partitions)
     except BaseException:
@@ -83,16 +84,20 @@ def _plan_by_counts(
     rows: DataFrame,
     cached: CachedFrames,
     metadata_partitions: Collection[str],
-    checked: ChangeCounts | None = None,
+    checked: CheckedBatch | None = None,
 ) -> FileGroupPlan:
-    """Tag keyed rows, and count them by file group. ``checked``: number of the rows, if their keys were checked."""
+    """Tag keyed rows, and count them by file group. ``checked``: the rows, if they were checked.
+
+    Raises:
+        KeyConstraintError: There are conditional rows, and the lookup may find records that are deleted.
+    """
     job = table.job
     records = record_index_of(job)
     tagger = BatchTagger(table, cached, records, metadata_partitions)
     if job.changes is not None and job.changes.located:
         batch = tagger.by_location(rows, job.changes)
     else:
-        batch = replace(tagger.by_key(rows), changes=checked)
+        batch = tagger.by_key(rows, checked)
     _check_duplicates(job, batch.counts)
     workload = table.workload(batch.counts, is_counted=batch.is_counted)
     logs = table.log_slices(appended_groups(workload))
@@ -114,12 +119,13 @@ def _plan_in_tasks_if_cheaper(
     )
 
     def plan_counted(rows: DataFrame) -> FileGroupPlan | InTaskTaggingPlan:
-        partitions = count_partitions(rows, table.slices, job.key_constraint)
+        checked = None if job.key_constraint is None else job.key_constraint.check(rows)
+        row_counts = count_rows_by_partition(rows) if checked is None else checked.partitions
+        partitions = partition_work(row_counts, table.slices)
         bases = base_files(table.slices, partitions)
-        if worth_it(partitions, bases):
-            return _in_task_tagging(table, rows, partitions, bases, cached)
-        checked = None if job.key_constraint is None else ChangeCounts(pc.sum(partitions["rows"]).as_py() or 0)
-        return _plan_by_counts(table, rows, cached, metadata_partitions, checked)
+        if not worth_it(partitions, bases):
+            return _plan_by_counts(table, rows, cached, metadata_partitions, checked)
+        return _in_task_tagging(table, rows, partitions, bases, cached, checked)
 
     if job.cached and not job.spec.partition_fields and job.key_constraint is None:
         only = only_partition(table.slices)
@@ -137,6 +143,7 @@ def _in_task_tagging(
     partitions: pa.Table,
     bases: pa.Table,
     cached: CachedFrames,
+    checked: CheckedBatch | None = None,
     *,
     max_rows: int | None = None,
 ) -> InTaskTaggingPlan:
@@ -144,9 +151,11 @@ def _in_task_tagging(
     job = table.job
     deletes = job.operation is Operation.DELETE
     dedupes = dedupe_in_tasks(job.merging, hard_deletes=deletes) if job.combines else None
-    lookup = InTaskTagging(bases, table.placement, dedupes, max_rows)
+    conditional = checked is not None and checked.conditional
+    lookup = InTaskTagging(bases, table.placement, dedupes, max_rows, conditional)
     logs = table.log_slices(bases)
-    return InTaskTaggingPlan(job, rows, partitions, lookup, table.slices, logs, table.snapshot, cached)
+    plan = InTaskTaggingPlan(job, rows, partitions, lookup, table.slices, logs, table.snapshot, cached)
+    return replace(plan, checked=checked)
 
 
 def _keyed(job: WriteJob, instant: str) -> DataFrame:

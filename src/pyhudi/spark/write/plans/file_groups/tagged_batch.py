@@ -6,13 +6,14 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config.enums import DuplicatePolicy, Operation
 from pyhudi.index.record_index import RecordIndex
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.execution.slice_tasks import parallelism
+from pyhudi.spark.lookup.key_constraint import CheckedBatch, KeyConstraintError
 from pyhudi.spark.lookup.record_index.record_index_lookup import BatchLocations
 from pyhudi.spark.lookup.tagging import BatchDeduplication, TaggedRows
 from pyhudi.spark.write.dml_commit import NewRecords, RowChanges, RowOrigin, RowPositions
@@ -29,6 +30,7 @@ from pyhudi.spark.write.row_change_locations import (
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.write.location_columns import FILE_ID, ROW_POSITION
 from pyhudi.write.planning.log_file_summary import LogContents
+from pyhudi.write.row_action import ROW_ACTION, RowAction
 from pyhudi.write.write_result import ChangeCounts
 
 _GROUPS_PER_CORE = 4
@@ -76,9 +78,18 @@ class BatchTagger:
     records: RecordIndex | None
     metadata_partitions: Collection[str]
 
-    def by_key(self, rows: DataFrame) -> TaggedBatch:
-        """Tag rows by their keys, and count them."""
+    def by_key(self, rows: DataFrame, checked: CheckedBatch | None) -> TaggedBatch:
+        """Tag rows by their keys, and count them. ``checked``: the rows, if they were checked.
+
+        Raises:
+            KeyConstraintError: There are conditional rows, and the lookup may find records that are deleted.
+        """
+        conditional = checked is not None and checked.conditional
+        if conditional and not self._finds_only_records:
+            raise KeyConstraintError("rows are to be written only if the table has their key, or only if it has not")
         tagged = tag_rows(self.table, rows, self.cached, self.records)
+        if conditional:
+            tagged = TaggedRows(tagged.rows.where(_is_written()))
         return TaggedBatch(
             tagged.rows,
             count_rows(tagged.rows)[0] if tagged.counts is None else tagged.counts,
@@ -86,7 +97,15 @@ class BatchTagger:
             index_locations=tagged.index_locations,
             adaptive=tagged.adaptive,
             inconsistencies=tagged.inconsistencies,
+            changes=None if checked is None else checked.changes,
         )
+
+    @property
+    def _finds_only_records(self) -> bool:
+        """True if the keys that are found are those of records: a record index may have others, and so may base files
+        with deletes in their logs."""
+        logged = self.table.logged
+        return self.records is None and not (logged.new_keys or logged.deletes)
 
     def by_location(self, rows: DataFrame, changes: RowChanges) -> TaggedBatch:
         """Tag rows with the file groups from which they were read, and count them if necessary."""
@@ -148,6 +167,13 @@ class BatchTagger:
             return TaggedRows(located.unionByName(untagged))
         tagged = tag_rows(self.table, added, self.cached, self.records)
         return TaggedRows(located.unionByName(tagged.rows), inconsistencies=tagged.inconsistencies)
+
+
+def _is_written() -> Column:
+    """Return the condition under which a tagged row has something to do, by its action."""
+    stored = F.col(FILE_ID).isNotNull()
+    is_update, is_insert = (F.col(ROW_ACTION) == action.value for action in (RowAction.UPDATE, RowAction.INSERT))
+    return (~is_update | stored) & (~is_insert | ~stored)
 
 
 def _needs_lookup(job: WriteJob, changes: RowChanges) -> bool:

@@ -20,6 +20,7 @@ from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.execution.slice_tasks import parallelism
 from pyhudi.spark.execution.write_stages import run_in_task_tagging
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
+from pyhudi.spark.lookup.key_constraint import CheckedBatch
 from pyhudi.spark.write.plans.in_task_tagging.partition_routing import route_by_partition, route_to_one_task
 from pyhudi.spark.write.plans.in_task_tagging.partition_work import (
     MAX_PARTITION_BYTES,
@@ -45,7 +46,7 @@ class InTaskTaggingPlan:
     Attributes:
         job: The job.
         rows: Its rows with keys, which are cheap to evaluate thanks to `cached`.
-        partitions: The partitions of the rows (`count_partitions`).
+        partitions: The partitions of the rows (`partition_work`).
         lookup: Settings of the tasks.
         slices: The file groups at the time of planning.
         logs: Those that may get log files (LOG_SLICES_SCHEMA).
@@ -53,6 +54,7 @@ class InTaskTaggingPlan:
         cached: The cached rows.
         plan_by_counts: Counts the rows, and returns the plan that replaces this one if there are more than
             ``lookup.max_rows``; None: they have been counted.
+        checked: The rows, if they were checked.
     """
 
     job: WriteJob
@@ -64,6 +66,7 @@ class InTaskTaggingPlan:
     snapshot: TimelineSnapshot
     cached: CachedFrames
     plan_by_counts: Callable[[], WritePlan] | None = None
+    checked: CheckedBatch | None = None
 
     @property
     def row_count(self) -> int | None:
@@ -72,8 +75,8 @@ class InTaskTaggingPlan:
 
     @property
     def planned_changes(self) -> ChangeCounts | None:
-        """Return the number of rows to write; None: they are not counted."""
-        return None if self.row_count is None else ChangeCounts(self.row_count)
+        """Return the numbers of rows to write; None: they were not checked."""
+        return None if self.checked is None else self.checked.changes
 
     def is_current(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:
         """Return True if the timeline is unchanged, and still no index needs the individual keys."""

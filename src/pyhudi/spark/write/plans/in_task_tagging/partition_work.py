@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -11,7 +13,6 @@ from pyspark.sql import DataFrame
 from pyhudi.config.enums import TableType
 from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.spark.execution.slice_tasks import coalesced
-from pyhudi.spark.lookup.key_constraint import KeyConstraint
 from pyhudi.write.location_columns import PARTITION_SHARE
 from pyhudi.write.tasks.in_task_tagging import BASES_SCHEMA, PartitionShare
 
@@ -32,15 +33,13 @@ UNCOUNTED_ROWS = 100_000
 many."""
 
 
-def count_partitions(rows: DataFrame, slices: pa.Table, exact: KeyConstraint | None = None) -> pa.Table:
-    """Return row counts by partition path, with the size of the partition's base files. Runs a Spark job.
+def count_rows_by_partition(rows: DataFrame) -> list[tuple[str, int]]:
+    """Return the number of rows by partition path. Runs a Spark job."""
+    return [(path, count) for path, count in coalesced(rows.groupBy(PARTITION_PATH).count()).collect()]
 
-    Raises:
-        KeyConstraintError: The keys violate the constraint ``exact``.
-    """
-    row_counts = (
-        coalesced(rows.groupBy(PARTITION_PATH).count()).collect() if exact is None else exact.count_partitions(rows)
-    )
+
+def partition_work(row_counts: Sequence[tuple[str, int]], slices: pa.Table) -> pa.Table:
+    """Return the rows of partitions with the size of the partition's base files: partition, rows, size."""
     counts = pa.table(
         {
             "partition": pa.array([r[0] for r in row_counts], pa.string()),
@@ -53,7 +52,7 @@ def count_partitions(rows: DataFrame, slices: pa.Table, exact: KeyConstraint | N
 
 
 def only_partition(slices: pa.Table) -> pa.Table:
-    """Return the partition of a table that is not partitioned, as `count_partitions`, if the batch has
+    """Return the partition of a table that is not partitioned, as `partition_work`, if the batch has
     `UNCOUNTED_ROWS`."""
     size = pc.sum(partition_sizes(slices)["size"]).as_py() or 0
     return pa.table({"partition": [""], "rows": [UNCOUNTED_ROWS], "size": [size]})
@@ -65,7 +64,7 @@ def is_cheaper(
     """Return True if the tasks of partitions (`partition_shares`) do not take much longer than all cores together.
 
     Args:
-        partitions: The partitions (`count_partitions`).
+        partitions: The partitions (`partition_work`).
         bases: Their base files (BASES_SCHEMA).
         table_type: Type of the table.
         cores: Number of tasks that run at a time.

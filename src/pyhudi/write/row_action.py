@@ -1,0 +1,23 @@
+"""Actions of the rows of a MERGE that is executed as an upsert."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+ROW_ACTION = "_pyhudi_row_action"
+"""Int: a `RowAction`; only of the rows of a MERGE whose clauses do not apply to all of them."""
+
+
+class RowAction(IntEnum):
+    """What a row does, which depends on whether the table has its key."""
+
+    UPSERT = 0
+    """Updates the record with the key, or is a new record."""
+    UPDATE = 1
+    """Updates the record; nothing if there is none."""
+    INSERT = 2
+    """Is a new record; nothing if the table has the key."""
+    DELETE = 3
+    """Deletes the record; nothing if there is none."""
+    DELETE_OR_INSERT = 4
+    """Deletes the record, or is a new record, which an upsert cannot execute."""
