@@ -14,6 +14,7 @@ from pyhudi.errors import FormatError, MetadataTableAheadError, MetadataTableErr
 from pyhudi.metadata.metadata_layout import PROPERTIES
 from pyhudi.metadata.reader.file_completeness_check import written_by
 from pyhudi.metadata.reader.initial_instants import FIRST_INSTANTS, V1_LENGTH, is_initial_instant
+from pyhudi.metadata.reader.restored_writes import undone_since_built
 from pyhudi.storage import Storage
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.config.properties_text import parse_properties
@@ -61,6 +62,11 @@ def open_timeline(table: TableSnapshot) -> MetadataTimeline:
         shown = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
         raise MetadataTableError(
             f"{storage.uri(METADATA_FOLDER)} lacks {len(missing)} completed writes of the table: {shown}"
+        )
+    if undone := undone_since_built(active, table.active):
+        raise MetadataTableError(
+            f"{storage.uri(METADATA_FOLDER)} has indexes that were built from files of {undone}, which a restore has "
+            "undone since"
         )
     pending = set(data.pending().requested_times) | _begun_since(active.timeline, table.active)
     _refuse_compacted(active.timeline, pending)

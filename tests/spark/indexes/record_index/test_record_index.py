@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pyhudi.api.hudi_table import HudiTable
-from pyhudi.errors import ConflictError, UnsupportedTableError
+from pyhudi.errors import ConflictError, MetadataTableWarning, UnsupportedTableError
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.spark.indexes.record_index import record_index_update
 from pyhudi.spark.write.dataframe_writer import write
@@ -267,6 +268,35 @@ def test_an_index_that_is_wrong_is_not_believed(spark: SparkSession, tmp_path: P
     model.upsert(rows)
     write(frame(spark, rows), path, record_indexed("upsert", "COPY_ON_WRITE"))
     assert rows_of(path) == model.rows
+
+
+def test_an_index_of_files_that_a_restore_has_deleted(spark: SparkSession, tmp_path: Path) -> None:
+    """Apache Hudi builds the metadata table anew before it undoes the writes, in a restore to before a compaction of
+    it."""
+    path, model, settings = str(tmp_path / "table"), Model(), record_indexed("upsert", "COPY_ON_WRITE")
+    folder = tmp_path / "table/.hoodie"
+    rows = batch(0, 20, 1, "first")
+    model.upsert(rows)
+    write(frame(spark, rows), path, settings)
+    table = HudiTable.for_path(path)
+    (first,) = table.history()["requested"].to_pylist()
+    write(frame(spark, rows), path, record_indexed("insert_overwrite_table", "COPY_ON_WRITE"))
+    table.services.delete_metadata_table()
+    table.services.build_index("record_index", spark=spark)
+    shutil.copytree(folder / "metadata", tmp_path / "metadata")
+    properties = (folder / "hoodie.properties").read_bytes()
+    table.services.restore(first)
+    shutil.rmtree(folder / "metadata")
+    shutil.copytree(tmp_path / "metadata", folder / "metadata")
+    (folder / "hoodie.properties").write_bytes(properties)
+
+    with pytest.warns(MetadataTableWarning, match="which a restore has undone since"):
+        assert table.scan(filter=[("id", "=", rows[0][0])]).to_arrow().num_rows == 1
+    rows = batch(10, 30, 2, "second")
+    model.upsert(rows)
+    write(frame(spark, rows), path, settings)
+    assert rows_of(path) == model.rows
+    assert indexed_locations(path) == stored_locations(path)
 
 
 @pytest.mark.parametrize(
