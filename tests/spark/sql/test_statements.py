@@ -32,7 +32,7 @@ from pyhudi.errors import (
 )
 from pyhudi.spark.sql.catalog import find_table
 from pyhudi.spark.sql.catalog_listing import listed_tables, shown_table
-from tests.cases import seldom
+from tests.cases import IN_CONNECT, seldom
 from tests.spark.sql.ride_tables import RIDES, rows
 
 pytest.importorskip("sqlglot")
@@ -58,6 +58,20 @@ def spark_logger() -> logging.Logger:
     from pyspark.logger import PySparkLogger
 
     return PySparkLogger.getLogger("SQLQueryContextLogger")
+
+
+@pytest.mark.skipif(IN_CONNECT, reason="Spark Connect tells nothing of jobs")
+def test_small_results_need_no_job(spark):
+    spark.sql(RIDES.format("cow"))
+    spark.sql("INSERT INTO rides VALUES (1, 'a', 10, 'Oslo')")
+    spark.sparkContext.setJobGroup("small results", "")
+    assert rows(spark, "SHOW PARTITIONS rides") == [("city=Oslo",)]
+    commit = spark.sql("CALL show_commits(table => 'rides')").collect()
+    for statement in ("DESCRIBE EXTENDED rides", "SHOW CREATE TABLE rides", "SHOW TBLPROPERTIES rides"):
+        assert spark.sql(statement).collect()
+    assert rows(spark, f"{ALL} WHERE city = 'Bergen'") == []
+    assert spark.sparkContext.statusTracker().getJobIdsForGroup("small results") == []
+    assert [(row.total_records_written, row.total_errors) for row in commit] == [(1, 0)]
 
 
 @pytest.mark.parametrize("kind", ["cow", seldom("mor")])

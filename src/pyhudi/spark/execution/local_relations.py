@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyspark
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from pyspark.sql.types import StructType
 
 from pyhudi.read.filters.time_comparison import is_date_or_time
 from pyhudi.spark.execution.task_placement import placement_keys
@@ -30,6 +31,11 @@ def small_frame(spark: SparkSession, data: pa.Table) -> DataFrame:
         return spark.createDataFrame(data)
     with session_setting(spark, "spark.sql.execution.arrow.pyspark.enabled", "true"):
         return spark.createDataFrame(data.combine_chunks().to_pandas(), spark_schema(data.schema))
+
+
+def empty_frame(spark: SparkSession, schema: str | StructType) -> DataFrame:
+    """Return a DataFrame without rows. Spark's optimizer leaves out what is below the limit, and so its tasks."""
+    return spark.createDataFrame([], schema).limit(0)
 
 
 def literal_lookup(data: pa.Table, keys: Sequence[str], name: str) -> Column:

@@ -11,7 +11,7 @@ from pyhudi.config.enums import CdcMode
 from pyhudi.read.cdc.cdc_inference import CdcInferenceCase
 from pyhudi.read.cdc.cdc_plan import CdcPlan
 from pyhudi.read.cdc.cdc_reader import CdcReader
-from pyhudi.spark.execution.local_relations import small_frame
+from pyhudi.spark.execution.local_relations import empty_frame, small_frame
 from pyhudi.spark.execution.slice_tasks import parallelism, run_on_rows
 from pyhudi.spark.merger_pickling import check_picklable
 from pyhudi.spark.spark_types import spark_schema
@@ -32,7 +32,7 @@ def cdc_frame(spark: SparkSession, plan: CdcPlan) -> DataFrame:
         batches = (batch for task in plan.tasks.to_pylist() for batch in CdcReader(plan.context).read(task))
         return small_frame(spark, pa.Table.from_batches(list(batches), plan.output_schema))
     if not plan.tasks.num_rows:
-        return spark.createDataFrame([], spark_schema(plan.output_schema))
+        return empty_frame(spark, spark_schema(plan.output_schema))
     check_picklable(plan.context.read_context.rules)
     count = min(plan.tasks.num_rows, parallelism(spark) * _TASKS_PER_CORE)
     # Neighbouring files belong to the same commit. Round-robin assignment balances the pieces.

@@ -23,7 +23,7 @@ from pyhudi.read.query.query import Query
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.read.scan_planner import plan_scan, prune_scan
 from pyhudi.spark.column_names import select_names
-from pyhudi.spark.execution.local_relations import union
+from pyhudi.spark.execution.local_relations import empty_frame, union
 from pyhudi.spark.execution.slice_tasks import SlicePieces, parallelism, run_on_slices
 from pyhudi.spark.helper_columns import SCANNED_ROW
 from pyhudi.spark.merger_pickling import check_picklable
@@ -134,7 +134,7 @@ def dataframe(scan: SparkScan, *, merges: bool = True) -> DataFrame:
     if plan.merging is not None:
         check_picklable(plan.merging.context.rules)
     if plan.tasks.num_rows == 0:
-        return select_names(scan.spark.createDataFrame([], spark_schema(plan.schema)), plan.columns)
+        return select_names(empty_frame(scan.spark, spark_schema(plan.schema)), plan.columns)
     skeletons, others = plan.bootstrapped()
     if skeletons.tasks.num_rows and others.tasks.num_rows:
         return union([dataframe(scan.with_plan(part), merges=merges) for part in (skeletons, others)])

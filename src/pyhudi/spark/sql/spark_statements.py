@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import pandas as pd  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, TimestampType
 
 from pyhudi.schema.logical_types.blobs import BLOB_TEXT
 from pyhudi.schema.logical_types.vectors import HUDI_TYPE
 from pyhudi.spark.column_names import quoted
+from pyhudi.spark.execution.local_relations import empty_frame
 from pyhudi.spark.session import spark_sql
+from pyhudi.spark.session_settings import session_setting
 from pyhudi.sql.string_literals import string_literal
 
 REDACTED = "*********(redacted)"
@@ -25,8 +28,13 @@ def empty_result(spark: SparkSession) -> DataFrame:
 
 
 def result_frame(spark: SparkSession, columns: str | StructType, rows: Iterable[Sequence[Any]]) -> DataFrame:
-    """Return a small result."""
-    return spark.createDataFrame([tuple(row) for row in rows], columns)
+    """Return a small result as a local relation of Spark: collecting it starts no job, where a list of rows starts one
+    with Python workers. NaN becomes null."""
+    values = [tuple(row) for row in rows]
+    if not values:
+        return empty_frame(spark, columns)
+    with session_setting(spark, "spark.sql.execution.arrow.pyspark.enabled", "true"):
+        return spark.createDataFrame(pd.DataFrame(values, dtype=object), columns)
 
 
 def type_text(data_type: DataType, timestamp: str = "TIMESTAMP_LTZ") -> str:

@@ -13,6 +13,7 @@ from pyhudi.config import Options, options
 from pyhudi.errors import NotAHudiTableError, QueryError, warn
 from pyhudi.read.inspection.table_inspection import Inspect
 from pyhudi.read.schema.table_columns import resolve_table_schema
+from pyhudi.spark.execution.local_relations import empty_frame
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.catalog import CatalogTable
@@ -131,10 +132,10 @@ class SqlTable:
             options.PARTITIONS_TO_DELETE.key: patterns,
             options.OPERATION.key: "delete_partition",
         }
-        nothing = spark.createDataFrame([], spark_schema(self.load_schema()))
+        nothing = empty_frame(spark, spark_schema(self.load_schema()))
         write(nothing, self.location, write_options, "append", partitions=paths)
 
     def delete_all(self, spark: SparkSession) -> None:
         """Delete all rows by replacing all file groups, in one commit."""
         write_options = {**self.opts, options.OPERATION.key: "insert_overwrite_table"}
-        write(spark.createDataFrame([], spark_schema(self.load_schema())), self.location, write_options, "append")
+        write(empty_frame(spark, spark_schema(self.load_schema())), self.location, write_options, "append")

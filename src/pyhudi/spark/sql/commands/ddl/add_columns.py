@@ -8,6 +8,7 @@ from pyspark.sql.types import StructField, StructType
 from pyhudi.config import options
 from pyhudi.errors import OptionWithoutEffectWarning, SchemaMismatchError, warn
 from pyhudi.schema.meta_columns import is_meta_column
+from pyhudi.spark.execution.local_relations import empty_frame
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.catalog_registration import update_columns
 from pyhudi.spark.sql.commands.command_target import own_schema, write_options
@@ -42,7 +43,7 @@ def add_columns(spark: SparkSession, table: CatalogTable, statement: AddColumns)
         [*data_fields, *(StructField(f.name, f.dataType, True, f.metadata) for f in added.fields), *partition_fields]
     )
     opts = {**write_options(spark, table), options.OPERATION.key: "insert", options.ALLOW_EMPTY_COMMIT.key: "true"}
-    write(spark.createDataFrame([], wider), table.location, opts, "append")
+    write(empty_frame(spark, wider), table.location, opts, "append")
     update_columns(spark, table, SqlTable.from_catalog(spark, table).load_sql_schema())
 
 
