@@ -1,4 +1,8 @@
-"""Actions of the rows of a MERGE that is executed as an upsert."""
+"""Actions of the rows of a MERGE that is executed as an upsert.
+
+Most of them are updates or new records, as of any upsert, or deletes. The others are conditional: what they do depends
+on a lookup that finds no keys but those of records.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ ROW_ACTION = "_pyhudi_row_action"
 
 
 class RowAction(IntEnum):
-    """What a row does, which depends on whether the table has its key."""
+    """What a row does if the table has its key, and if not."""
 
     UPSERT = 0
     """Updates the record with the key, or is a new record."""
@@ -20,4 +24,12 @@ class RowAction(IntEnum):
     DELETE = 3
     """Deletes the record; nothing if there is none."""
     DELETE_OR_INSERT = 4
-    """Deletes the record, or is a new record, which an upsert cannot execute."""
+    """Deletes the record, or is a new record."""
+
+    @property
+    def deletes(self) -> bool:
+        """True if it deletes a record that the table has."""
+        return self in (RowAction.DELETE, RowAction.DELETE_OR_INSERT)
+
+
+CONDITIONAL = (RowAction.UPDATE, RowAction.INSERT, RowAction.DELETE_OR_INSERT)

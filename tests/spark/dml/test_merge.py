@@ -72,9 +72,15 @@ def _replayed(merge, condition):
     return merge.when_not_matched_insert(WHOLE, "op <> 'D' and s.op <> 'X'")
 
 
+def _unconditional(merge, condition):
+    merge = merge.when_matched_delete(condition + "s.op = 'D'").when_matched_update_all()
+    return merge.when_not_matched_insert_all()
+
+
 CLAUSES = {
     "apply": _applied,
     "replay": _replayed,
+    "delete or insert": _unconditional,
     "update": lambda merge, condition: merge.when_matched_update_all(condition + "s.op <> 'D'"),
     "delete": lambda merge, condition: merge.when_matched_delete(condition + "true"),
     "insert": lambda merge, _: merge.when_not_matched_insert_all("op = 'I' or s.fare = 5"),
@@ -96,7 +102,7 @@ def test_change_data_is_upserted(spark, tmp_path, monkeypatch, kind):
         for clauses in CLAUSES.values():
             table.insert_overwrite_table(frame(spark, *FIRST))
             joins.clear()
-            given = NO_KEY if clauses is CLAUSES["insert"] else CHANGES
+            given = NO_KEY if clauses in (CLAUSES["insert"], _unconditional) else CHANGES
             source = frame(spark, *given, columns=COLUMNS + ", op string").alias("s")
             done = clauses(table.merge(source, BY_KEY), condition).execute()
             counts = (done.rows_matched, done.rows_updated, done.rows_inserted, done.rows_deleted)

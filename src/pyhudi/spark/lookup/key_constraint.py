@@ -17,7 +17,7 @@ from pyhudi.errors import HudiError
 from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.slice_tasks import coalesced
-from pyhudi.write.row_action import ROW_ACTION, RowAction
+from pyhudi.write.row_action import CONDITIONAL, ROW_ACTION, RowAction
 from pyhudi.write.write_result import ChangeCounts
 
 KEY_TEXT_TYPES = (T.StringType, T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.DateType, T.BooleanType)
@@ -25,7 +25,7 @@ KEY_TEXT_TYPES = (T.StringType, T.ByteType, T.ShortType, T.IntegerType, T.LongTy
 _PLACEHOLDERS = ("", "__null__", "__empty__", "__HIVE_DEFAULT_PARTITION__", "default")
 """Texts that stand for null and empty values in keys, and for null in partition paths."""
 _ROWS, _AMBIGUOUS = "_pyhudi_rows", "_pyhudi_ambiguous"
-_DELETES, _CONDITIONAL, _REFUSED = "_pyhudi_deletes", "_pyhudi_conditional", "_pyhudi_refused"
+_DELETES, _CONDITIONAL = "_pyhudi_deletes", "_pyhudi_conditional"
 
 
 def are_equal_as_key_text(pairs: Iterable[tuple[T.DataType | None, T.DataType | None]]) -> bool:
@@ -45,7 +45,7 @@ class CheckedBatch:
     Attributes:
         partitions: Number of rows by partition path.
         deletes: Number of rows that delete records, if the table has these.
-        conditional: Some rows are written only if the table has their key, or only if it has not.
+        conditional: Some rows have `CONDITIONAL` actions.
     """
 
     partitions: Sequence[tuple[str, int]]
@@ -65,7 +65,7 @@ class KeyConstraint:
 
     Attributes:
         columns: Columns from which record keys and partition paths are made.
-        conditional: Rows may be written only if the table has their key, or only if it has not.
+        conditional: Rows may have `CONDITIONAL` actions.
     """
 
     columns: tuple[str, ...]
@@ -82,23 +82,21 @@ class KeyConstraint:
         if any(max_rows_of_key > 1 or ambiguous for _, _, max_rows_of_key, ambiguous, *_ in summaries):
             raise KeyConstraintError("rows of the batch share a key, or have a key that is not the text of its value")
         actions = [summary[4:] for summary in summaries] if totals else []
-        deletes, conditional, refused = (sum(counts) for counts in zip(*actions, strict=True)) if actions else (0, 0, 0)
-        if refused or (conditional and not self.conditional):
-            raise KeyConstraintError("rows of the batch have actions that an upsert cannot execute")
+        deletes, conditional = (sum(counts) for counts in zip(*actions, strict=True)) if actions else (0, 0)
+        if conditional and not self.conditional:
+            raise KeyConstraintError("rows of the batch have actions that are not executed without a join")
         return CheckedBatch([(path, count) for path, count, *_ in summaries], deletes, conditional > 0)
 
 
 def _action_totals() -> dict[str, Column]:
-    """Return the numbers of rows by their actions: deletes, conditional ones, and those that no upsert executes."""
-    kinds = {
-        _DELETES: [RowAction.DELETE],
-        _CONDITIONAL: [RowAction.UPDATE, RowAction.INSERT],
-        _REFUSED: [RowAction.DELETE_OR_INSERT],
-    }
-    return {
-        name: F.count(F.when(F.col(ROW_ACTION).isin(*(action.value for action in actions)), 1))
-        for name, actions in kinds.items()
-    }
+    """Return the numbers of rows by their actions: deletes, and conditional ones."""
+    kinds = {_DELETES: filter(lambda action: action.deletes, RowAction), _CONDITIONAL: CONDITIONAL}
+    return {name: F.count(F.when(has_action(*actions), 1)) for name, actions in kinds.items()}
+
+
+def has_action(*actions: RowAction) -> Column:
+    """Return the condition that a row has one of some actions."""
+    return F.col(ROW_ACTION).isin(*(action.value for action in actions))
 
 
 def summarize_keys(

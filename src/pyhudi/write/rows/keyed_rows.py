@@ -19,8 +19,7 @@ from pyhudi.merge.base_file_readers import open_base
 from pyhudi.merge.sorted_deduplication import SortedDeduplicator, dedupe
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.storage import Storage
-from pyhudi.write.location_columns import ROW_POSITION
-from pyhudi.write.rows.incoming_rows import delete_mask
+from pyhudi.write.location_columns import IS_DELETE, ROW_POSITION
 from pyhudi.write.rows.spillable_row_buffer import SpillableRowBuffer
 
 Index = npt.NDArray[np.int64]
@@ -42,7 +41,7 @@ class KeyedWrite:
 
 class LocatedRows:
     """Rows of one file group that change rows of its base file (``numbers`` of *rows* with the ``positions`` of those,
-    ascending), and new ones (``new``, numbers too). *rows* have no column with positions.
+    ascending), and new ones (``new``, numbers too), whatever their delete marks. *rows* have no column with positions.
 
     A `FileGroupRows`.
     """
@@ -67,11 +66,9 @@ class LocatedRows:
         return self._next < len(self._positions) and bool(self._positions[self._next] < limit)
 
     def inserts(self) -> Iterator[pa.RecordBatch]:
-        """Yield the new records, batch by batch. Deletes of non-existing records are dropped."""
+        """Yield the new records, batch by batch."""
         for start in range(0, len(self._new), _BATCH_ROWS):
-            batch = self._rows.take(self._new[start : start + _BATCH_ROWS])
-            is_deleted = delete_mask(batch)
-            yield batch.filter(pa.array(~is_deleted)) if is_deleted.any() else batch
+            yield self._rows.take(self._new[start : start + _BATCH_ROWS])
 
     def remaining(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows that change others, with the positions of those, batch by batch."""
@@ -90,6 +87,8 @@ class KeyedRows(LocatedRows):
         if base_keys is not None and rows.num_rows:
             positions, numbers = KeyIndex.from_keys(rows.column(RECORD_KEY)).match(base_keys)
             new[numbers] = False
+        if rows.num_rows:  # deletes of records that there are not are dropped
+            new &= ~pc.fill_null(rows.column(IS_DELETE), False).to_numpy()
         super().__init__(rows, positions, numbers, np.flatnonzero(new).astype(np.int64))
 
     def remaining(self) -> Iterator[pa.RecordBatch]:

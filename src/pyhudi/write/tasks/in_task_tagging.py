@@ -139,12 +139,14 @@ def _located(
     settings = lookup.for_partition(partition)
     keys = KeyIndex.from_keys(buffered.column(RECORD_KEY))
     new = ~pc.fill_null(buffered.column(IS_DELETE), False).to_numpy()
+    actions = buffered.column(ROW_ACTION).to_numpy() if lookup.conditional else None
+    if actions is not None:
+        new |= actions == RowAction.DELETE_OR_INSERT
     paths = settings.bases["base_path"].to_pylist()
     matches = list(keys.match_each(base_keys(context.storage, path, context.invalid_text) for path in paths))
     for _, numbers in matches:
         new[numbers] = False
-    if lookup.conditional:
-        actions = buffered.column(ROW_ACTION).to_numpy()
+    if actions is not None:
         new &= actions != RowAction.UPDATE
         matches = [_changing(found, actions[found[1]] != RowAction.INSERT) for found in matches]
     fresh = np.flatnonzero(new).astype(np.int64)

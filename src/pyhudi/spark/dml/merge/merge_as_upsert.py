@@ -27,7 +27,7 @@ from pyhudi.spark.dml.assignments.column_assignments import as_column, convert_v
 from pyhudi.spark.dml.assignments.row_expressions import row_expression_types
 from pyhudi.spark.dml.merge.merge_clauses import Clause, MergeAction
 from pyhudi.spark.dml.target_table import TargetSnapshot
-from pyhudi.spark.lookup.key_constraint import are_equal_as_key_text
+from pyhudi.spark.lookup.key_constraint import are_equal_as_key_text, has_action
 from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.sql.conditions.merge_condition import MergeSides, column_of_source, equalities, value_of_source
 from pyhudi.sql.statements import ClauseKind
@@ -75,12 +75,12 @@ def rows_to_upsert(
         return None
     if action is None:
         return source.select(*(value.alias(name) for name, value in written.items()))
-    needs_record = F.col(ROW_ACTION).isin(RowAction.UPDATE.value, RowAction.DELETE.value)
+    needs_record = has_action(RowAction.UPDATE, RowAction.DELETE)
     has_key = reduce(and_, (written[name].isNotNull() for name in keys))
     # A row without a clause does nothing, nor does one with a null key, which equals no stored one.
     acting = source.withColumn(ROW_ACTION, action).where(F.col(ROW_ACTION).isNotNull() & (~needs_record | has_key))
     # A delete without an ordering value wins against the stored row, whichever value that has.
-    stays = F.col(ROW_ACTION) != RowAction.DELETE.value
+    stays = ~has_action(RowAction.DELETE)
     columns = {name: value if name in keys else F.when(stays, value) for name, value in written.items()}
     return acting.select(*(value.alias(name) for name, value in columns.items()), ROW_ACTION)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
 from pyhudi.config.enums import Operation
@@ -13,6 +12,7 @@ from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.keys.deduplication import mark_deletes
+from pyhudi.spark.lookup.key_constraint import has_action
 from pyhudi.spark.spark_errors import failure
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.write.location_columns import IS_DELETE
@@ -22,7 +22,7 @@ from pyhudi.write.row_action import ROW_ACTION, RowAction
 def with_delete_marks(job: WriteJob, rows: DataFrame) -> DataFrame:
     """Return keyed rows with the marks of those that delete their records; a delete needs only the keys of its rows."""
     if ROW_ACTION in rows.columns:
-        return rows.withColumn(IS_DELETE, F.col(ROW_ACTION) == RowAction.DELETE.value)
+        return rows.withColumn(IS_DELETE, has_action(*filter(lambda action: action.deletes, RowAction)))
     deletes = job.operation is Operation.DELETE
     return mark_deletes(_keys_only(rows, job.spec) if deletes else rows, job.merging, every_row=deletes)
 

@@ -6,14 +6,14 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config.enums import DuplicatePolicy, Operation
 from pyhudi.index.record_index import RecordIndex
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.execution.slice_tasks import parallelism
-from pyhudi.spark.lookup.key_constraint import CheckedBatch, KeyConstraintError
+from pyhudi.spark.lookup.key_constraint import CheckedBatch, KeyConstraintError, has_action
 from pyhudi.spark.lookup.record_index.record_index_lookup import BatchLocations
 from pyhudi.spark.lookup.tagging import BatchDeduplication, TaggedRows
 from pyhudi.spark.write.dml_commit import NewRecords, RowChanges, RowOrigin, RowPositions
@@ -28,9 +28,9 @@ from pyhudi.spark.write.row_change_locations import (
     with_base_paths,
 )
 from pyhudi.spark.write.write_job import WriteJob
-from pyhudi.write.location_columns import FILE_ID, ROW_POSITION
+from pyhudi.write.location_columns import FILE_ID, IS_DELETE, ROW_POSITION
 from pyhudi.write.planning.log_file_summary import LogContents
-from pyhudi.write.row_action import ROW_ACTION, RowAction
+from pyhudi.write.row_action import RowAction
 from pyhudi.write.write_result import ChangeCounts
 
 _GROUPS_PER_CORE = 4
@@ -86,10 +86,12 @@ class BatchTagger:
         """
         conditional = checked is not None and checked.conditional
         if conditional and not self._finds_only_records:
-            raise KeyConstraintError("rows are to be written only if the table has their key, or only if it has not")
+            raise KeyConstraintError("the lookup may find keys without a record, on which actions of rows depend")
+        if conditional:  # a delete of a key that is not found is dropped
+            rows = rows.withColumn(IS_DELETE, has_action(RowAction.DELETE))
         tagged = tag_rows(self.table, rows, self.cached, self.records)
         if conditional:
-            tagged = TaggedRows(tagged.rows.where(_is_written()))
+            tagged = TaggedRows(_executable(tagged.rows))
         return TaggedBatch(
             tagged.rows,
             count_rows(tagged.rows)[0] if tagged.counts is None else tagged.counts,
@@ -169,11 +171,12 @@ class BatchTagger:
         return TaggedRows(located.unionByName(tagged.rows), inconsistencies=tagged.inconsistencies)
 
 
-def _is_written() -> Column:
-    """Return the condition under which a tagged row has something to do, by its action."""
+def _executable(tagged: DataFrame) -> DataFrame:
+    """Return the tagged rows that do something, by their actions, with the marks of those that delete their records."""
     stored = F.col(FILE_ID).isNotNull()
-    is_update, is_insert = (F.col(ROW_ACTION) == action.value for action in (RowAction.UPDATE, RowAction.INSERT))
-    return (~is_update | stored) & (~is_insert | ~stored)
+    idle = F.when(stored, has_action(RowAction.INSERT)).otherwise(has_action(RowAction.UPDATE))
+    deletes = has_action(*filter(lambda action: action.deletes, RowAction))
+    return tagged.where(~idle).withColumn(IS_DELETE, stored & deletes)
 
 
 def _needs_lookup(job: WriteJob, changes: RowChanges) -> bool:
