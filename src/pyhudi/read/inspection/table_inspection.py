@@ -19,6 +19,7 @@ from pyhudi.read.inspection.result_table import ResultTable
 from pyhudi.read.inspection.table_history import files_by_write
 from pyhudi.read.inspection.write_statistics import file_sizes, write_amplification
 from pyhudi.read.schema.table_columns import resolve_table_schema
+from pyhudi.read.selection.table_files import TableFiles
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 
@@ -65,9 +66,11 @@ class Inspect:
 
     def partitions(self) -> ResultTable:
         """Return the partitions of the latest snapshot: path, values of the partition fields (null if the path does not
-        determine them), and the numbers of file groups, log files and bytes, with the newest base instant."""
-        now = self._now()
-        slices = FileSystemView.load(now).latest_slices()
+        determine them), and the numbers of file groups, log files and bytes, with the newest base instant. As for a
+        query, the metadata table names the files, if it is valid."""
+        files = TableFiles(self._now())
+        now = files.table
+        slices = FileSystemView.load(now, lister=files.list).latest_slices()
         logs = pc.list_value_length(slices["log_paths"])
         log_bytes = list_sums(slices["log_sizes"])
         table = pa.table(

@@ -195,7 +195,11 @@ class WriteJob:
         return self.opts.get_typed(option) or self.duplicate_policy is DuplicatePolicy.DROP
 
     def slices(self, active: ActiveTimeline) -> pa.Table:
-        """Return the file slices (SLICE_SCHEMA) of the table at a timeline.
+        """Return the file slices (SLICE_SCHEMA) of the table at a timeline; see `view`."""
+        return self.view(active).latest_slices()
+
+    def view(self, active: ActiveTimeline) -> FileSystemView:
+        """Return the files of the table at a timeline.
 
         The metadata table names the files, if it is valid, of a table with many folders: to list each of them takes a
         request. Before version 8 the folders are listed, because log files that others are writing count, too.
@@ -209,7 +213,7 @@ class WriteJob:
             folders = self.storage.list_dirs()
             is_large = len(folders) > _MAX_LISTED_FOLDERS
             lister = TableFiles(table, self.opts, may_reload=False).list if is_large else partial(_list, folders)
-        return FileSystemView.load(table, lister=lister).latest_slices()
+        return FileSystemView.load(table, lister=lister)
 
     def context(self, instant: str) -> WriteContext:
         """Return the context of the tasks."""

@@ -75,7 +75,7 @@ def delete_selected_partitions(
     with begin_write(job) as tx:
         tx.to_inflight(CommitMetadata(type_name(job.operation)))
         table = TableSnapshot(job.storage, job.config, tx.active)
-        view = FileSystemView.load(table)
+        view = job.view(tx.active)
         partitions = choose(table, view)
         slices = view.latest_slices()
         replaced = groups_to_replace(slices, partitions)
