@@ -248,7 +248,7 @@ def test_downgraded_to_8_and_6(oracle: Oracle, tables: Path, kind: str, metadata
                 "hoodie.archivelog.folder": "archived",
                 "hoodie.compaction.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
             },
-            8: {},
+            8: {"hoodie.table.initial.version": "8"},
         }[version]
         check(oracle, copy, expected)
         write_on(oracle, copy, kind, metadata=metadata, version=version)
@@ -276,6 +276,7 @@ def test_downgraded_for_earlier_releases(oracle: Oracle, tmp_path: Path, name: s
         "hoodie.datasource.write.partitionpath.field": config.partition_spec,
         "hoodie.datasource.write.precombine.field": ",".join(config.ordering_fields),
         "hoodie.datasource.write.keygenerator.class": config.keygen_class or "",
+        "hoodie.datasource.write.payload.class": properties(path).get("hoodie.compaction.payload.class", ""),
         "hoodie.datasource.write.operation": "upsert",
         "hoodie.datasource.write.table.type": str(config.table_type),
         **METADATA,

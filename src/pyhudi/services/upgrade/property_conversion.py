@@ -149,6 +149,8 @@ def _nine_to_eight(properties: Properties) -> Properties:
     strategy = _STRATEGIES.get(properties.get(keys.RECORD_MERGE_MODE, ""))
     if strategy:
         properties |= {keys.RECORD_MERGE_STRATEGY_ID: strategy, keys.RECORD_MERGER_STRATEGY: strategy}
+    if properties.get(keys.INITIAL_VERSION) == properties[keys.VERSION]:
+        properties[keys.INITIAL_VERSION] = "8"  # 1.0.2 parses it in writes that name a payload class.
     return {key: value for key, value in properties.items() if key not in _NEWER_ONLY[8]}
 
 
