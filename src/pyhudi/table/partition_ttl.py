@@ -81,12 +81,9 @@ class PartitionTtl:
         selected, limit = opts.get_typed(options.TTL_PARTITIONS), opts.get_typed(options.TTL_MAX_PARTITIONS)
         return cls(ttl_strategy(opts), days, selected, limit)
 
-    def expired(self, table: OpenTable) -> list[str]:
-        """Return the expired partitions, sorted, limited to the number that is dropped at once."""
-        return self.expired_in(table, FileSystemView.load(table))
-
-    def expired_in(self, table: OpenTable, view: FileSystemView) -> list[str]:
-        """Return the expired partitions of a table with its file-system view."""
+    def expired(self, table: OpenTable, view: FileSystemView) -> list[str]:
+        """Return the expired partitions of a table with its file-system view, sorted, limited to the number that is
+        dropped at once."""
         if not table.config.partition_fields:
             return []
         now = parse_instant(instant_of_millis(now_ms(), table.config.timezone))

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pyhudi.api.hudi_table import HudiTable
+from pyhudi.read.selection import table_files
 from pyhudi.spark.read.load_table import load_table
-from pyhudi.spark.write import write_job
 from pyhudi.spark.write.dataframe_writer import write
 from tests.cases import seldom
 from tests.spark.model import batch, frame
@@ -103,14 +103,18 @@ def test_folders_of_many_partitions_are_not_listed(
     spark: SparkSession, s3: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uri = f"s3://{s3.new_bucket()}/t"
-    upsert(spark, s3, uri, 1, "COPY_ON_WRITE")
-    assert _listed(s3, lambda: upsert(spark, s3, uri, 2, "COPY_ON_WRITE")), "few folders are listed"
-    monkeypatch.setattr(write_job, "_MAX_LISTED_FOLDERS", 0)
-    assert not _listed(s3, lambda: upsert(spark, s3, uri, 3, "COPY_ON_WRITE"))
+    upsert(spark, s3, uri, 1, "MERGE_ON_READ")
+    assert _listed(s3, lambda: upsert(spark, s3, uri, 2, "MERGE_ON_READ")), "few folders are listed"
+    monkeypatch.setattr(table_files, "_MAX_LISTED_FOLDERS", 0)
+    assert not _listed(s3, lambda: upsert(spark, s3, uri, 3, "MERGE_ON_READ"))
     rows = load_table(spark, uri, s3.options).select("id", "ts", "part").collect()
     assert len(rows) == 6
     assert {row["ts"] for row in rows} == {3}
     table = HudiTable.for_path(uri, s3.options)
+    services = table.services
+    assert not _listed(s3, lambda: services.compact(dry_run=True))
+    assert services.compact(dry_run=True)
+    assert not _listed(s3, lambda: services.cluster(dry_run=True))
     deleted, *others = sorted({row["part"] for row in rows})
     assert not _listed(s3, lambda: table.delete_partition([deleted], spark=spark))
     assert not _listed(s3, lambda: table.inspect.partitions())

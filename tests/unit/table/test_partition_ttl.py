@@ -14,6 +14,7 @@ from pyhudi.storage.table_paths import PARTITION_METADATA
 from pyhudi.table import partition_ttl
 from pyhudi.table.partition_ttl import PartitionTtl
 from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.table.view.file_system_view import FileSystemView
 from tests.unit.services.merge_on_read_table import MorTable, row
 
 DAY = 24 * 3600 * 1000
@@ -34,7 +35,8 @@ def _expired(mor: MorTable, days_later: float, monkeypatch: pytest.MonkeyPatch, 
     now = partition_ttl.now_ms()
     with monkeypatch.context() as patch:
         patch.setattr(partition_ttl, "now_ms", lambda: now + int(days_later * DAY))
-        return PartitionTtl.from_options(Options.parse(options)).expired(TableSnapshot.load(mor.client))
+        table = TableSnapshot.load(mor.client)
+        return PartitionTtl.from_options(Options.parse(options)).expired(table, FileSystemView.load(table))
 
 
 def _made(mor: MorTable, folder: str, instant: str) -> None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from pyhudi.api.services.service_base import ServiceBase
 from pyhudi.errors import SetupError
+from pyhudi.read.selection.table_files import load_view
 from pyhudi.services.repair.partition_metadata_repair import repair_partition_metadata
 from pyhudi.spark.session import session_if_any
 from pyhudi.table.partition_ttl import PartitionTtl, TtlResult
@@ -47,7 +48,7 @@ class PartitionServices(ServiceBase):
         if dry_run:
             ttl = PartitionTtl.from_options(opts)
             table = TableSnapshot.load(client)
-            expired = ttl.expired(table)
+            expired = ttl.expired(table, load_view(table, opts))
             return TtlResult(tuple(expired), reason="" if expired else f"no partition has expired: {ttl}")
         session = spark or session_if_any()
         if session is None:

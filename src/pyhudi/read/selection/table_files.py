@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from functools import partial
 
 import pyarrow as pa
 
@@ -17,7 +18,10 @@ from pyhudi.storage import Storage
 from pyhudi.table.moved_instants import refuse_moved_instants
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_listing import DATA_KINDS, list_files
+from pyhudi.table.view.file_system_view import FileSystemView, Lister
 
+_MAX_LISTED_FOLDERS = 64
+"""Folders of a table up to which they are listed; the threads that list need four requests each then."""
 _warned: set[str] = set()
 _guard = threading.Lock()
 
@@ -127,3 +131,24 @@ class TableFiles:
                 return list_files(storage, None, self._kinds)
         refuse_moved_instants(self.table.active)
         return list_files(storage, partitions, self._kinds)
+
+
+def load_view(table: TableSnapshot, opts: Options) -> FileSystemView:
+    """Return the files of a table, to plan a write or a service.
+
+    The metadata table names the files, if it is valid, of a table with many folders: to list each of them takes a
+    request. Before version 8 the folders are listed, because log files that others are writing count, too.
+
+    Raises:
+        TransactionError: Apache Hudi has changed the version of the table halfway.
+    """
+    lister: Lister | None = None
+    if table.config.version >= 8:
+        folders = table.storage.list_dirs()
+        is_large = len(folders) > _MAX_LISTED_FOLDERS
+        lister = TableFiles(table, opts, may_reload=False).list if is_large else partial(_list, folders)
+    return FileSystemView.load(table, lister=lister)
+
+
+def _list(folders: Sequence[str], storage: Storage, partitions: Sequence[str] | None) -> tuple[pa.Table, list[str]]:
+    return list_files(storage, partitions, folders=folders)

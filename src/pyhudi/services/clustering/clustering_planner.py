@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
 from pyhudi.index.consistent_hashing import VisibleGroups, load_metadata, partitions_with_buckets
+from pyhudi.read.selection.table_files import load_view
 from pyhudi.services.clustering.bucket_resizing import is_resizing
 from pyhudi.services.clustering.clustering_job import ClusteringJob, check_clusterable, job_without_groups
 from pyhudi.services.clustering.plan_strategies import PlanStrategy, clustering_inputs
@@ -159,7 +160,7 @@ def _planner(client: TableMetaClient, opts: Options, *, only_if_due: bool) -> Ca
         if only_if_due and not due:
             return ClusteringPlan(reason=f"not due: {due.reason}")
         refuse_moved_instants(active)
-        slices = FileSystemView.load(table).latest_slices()
+        slices = load_view(table, opts).latest_slices()
         if not slices.num_rows:
             return ClusteringPlan(reason="the table has no files")
         spelled = check_clusterable(table, opts, strategy.execution, columns)

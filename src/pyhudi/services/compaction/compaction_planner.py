@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyhudi.config import Options, options
 from pyhudi.config.enums import FailedWritesPolicy, TableType
 from pyhudi.errors import UnsupportedTableError
+from pyhudi.read.selection.table_files import load_view
 from pyhudi.services.compaction.compaction_job import CompactionJob, job_without_slices
 from pyhudi.services.compaction.compaction_strategies import Limits, apply_strategies, named_strategies
 from pyhudi.services.compaction.compaction_triggers import (
@@ -25,7 +26,6 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.moved_instants import refuse_moved_instants
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.compaction_operations import operations_of
-from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table.view.planned_groups import planned_groups
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, current_instant
@@ -151,7 +151,7 @@ def _candidates(table: TableSnapshot, opts: Options, *, action: str) -> pa.Table
     is_log = action == Action.LOG_COMPACTION
     others = (Action.COMPACTION, Action.LOG_COMPACTION) if is_log else (Action.COMPACTION,)
     operations = operations_of(
-        FileSystemView.load(table).latest_slices(),
+        load_view(table, opts).latest_slices(),
         planned_groups(table.active, *others),
         max_file_size(opts, table.config.base_file_format),
     )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,7 +13,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import DuplicatePolicy, Operation
 from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.keygen.key_spec import KeySpec
-from pyhudi.read.selection.table_files import TableFiles
+from pyhudi.read.selection.table_files import load_view
 from pyhudi.spark.lookup.key_constraint import KeyConstraint
 from pyhudi.spark.merger_pickling import check_picklable
 from pyhudi.spark.write.dml_commit import DmlCommit, RowChanges
@@ -24,8 +23,7 @@ from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.schema_history import ColumnNamesByInstant
 from pyhudi.table.table_snapshot import TableSnapshot
-from pyhudi.table.view.file_listing import list_files
-from pyhudi.table.view.file_system_view import FileSystemView, Lister
+from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.instant import Instant
@@ -34,9 +32,6 @@ from pyhudi.write.settings.write_context import WriteContext
 from pyhudi.write.settings.write_settings import write_context
 from pyhudi.write.settings.write_target import WriteTarget
 from pyhudi.write.write_operations import action_of, type_name
-
-_MAX_LISTED_FOLDERS = 64
-"""Folders of a table up to which a write lists them; the threads that list need four requests each then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,19 +196,10 @@ class WriteJob:
     def view(self, active: ActiveTimeline) -> FileSystemView:
         """Return the files of the table at a timeline.
 
-        The metadata table names the files, if it is valid, of a table with many folders: to list each of them takes a
-        request. Before version 8 the folders are listed, because log files that others are writing count, too.
-
         Raises:
             TransactionError: Apache Hudi has changed the version of the table halfway.
         """
-        table = TableSnapshot(self.storage, self.config, active)
-        lister: Lister | None = None
-        if self.config.version >= 8:
-            folders = self.storage.list_dirs()
-            is_large = len(folders) > _MAX_LISTED_FOLDERS
-            lister = TableFiles(table, self.opts, may_reload=False).list if is_large else partial(_list, folders)
-        return FileSystemView.load(table, lister=lister)
+        return load_view(TableSnapshot(self.storage, self.config, active), self.opts)
 
     def context(self, instant: str) -> WriteContext:
         """Return the context of the tasks."""
@@ -243,10 +229,6 @@ class WriteJob:
         """Return the entries of commit metadata besides file statistics."""
         idempotence = {} if self.idempotent is None else self.idempotent.extra
         return {**self.target.extra_metadata(self.schema), **idempotence}
-
-
-def _list(folders: Sequence[str], storage: Storage, partitions: Sequence[str] | None) -> tuple[pa.Table, list[str]]:
-    return list_files(storage, partitions, folders=folders)
 
 
 def touched_partitions(stats: pa.Table) -> list[str]:

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from pyhudi.config import Options, options
 from pyhudi.config.enums import Operation
 from pyhudi.read.schema.table_columns import resolve_table_schema
+from pyhudi.read.selection.table_files import load_view
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.write.operations.delete_partition import delete_selected_partitions
 from pyhudi.spark.write.write_preparation import prepare_write
@@ -34,7 +35,7 @@ def delete_expired_partitions(
     with in_process_writer_lock(client.storage, opts):
         client = client.reload()
         pinned = TableSnapshot.load(client)
-        expired = ttl.expired(pinned)
+        expired = ttl.expired(pinned, load_view(pinned, opts))
         if not expired:
             return TtlResult(reason=f"no partition has expired: {ttl}")
         columns = resolve_table_schema(pinned)
@@ -48,7 +49,7 @@ def delete_expired_partitions(
         job = prepare_write(nothing, client.storage, client, Operation.DELETE_PARTITION, delete_opts)
 
         def choose(table: TableSnapshot, view: FileSystemView) -> Sequence[str]:
-            expired[:] = ttl.expired_in(table, view)
+            expired[:] = ttl.expired(table, view)
             return expired
 
         result = delete_selected_partitions(job, choose)
