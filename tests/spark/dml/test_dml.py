@@ -64,6 +64,20 @@ def test_statements_one_after_the_other(spark, tmp_path, kind):
     assert rows(table) == []
 
 
+def test_a_late_row_does_not_bring_back_what_was_deleted(spark, tmp_path):
+    """The delete in a log file has the ordering value of the row, which is greater than that of the late one."""
+    by_event_time = {**TABLES["mor"], "hoodie.datasource.write.precombine.field": "fare"}
+    table = HudiTable.create(str(tmp_path / "t"), by_event_time)
+    table.bulk_insert(frame(spark, *FIRST))
+    table.delete(where="id = 1")
+    source = frame(spark, (2, "Oslo", 1, None)).alias("s")
+    table.merge(source, "target.id = s.id and target.city = s.city").when_matched_delete().execute()
+    table.upsert(frame(spark, (1, "Oslo", 9, None), (2, "Oslo", 19, None)))
+    assert rows(table) == FIRST[2:]
+    table.upsert(frame(spark, (1, "Oslo", 11, None)))
+    assert rows(table) == [(1, "Oslo", 11, None), *FIRST[2:]]
+
+
 def test_keys_are_sampled_once_for_a_statement(spark, tmp_path, monkeypatch):
     complex_keys = {"hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.ComplexKeyGenerator"}
     table = HudiTable.create(str(tmp_path / "t"), KEYED | complex_keys)

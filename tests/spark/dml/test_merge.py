@@ -15,6 +15,7 @@ from tests.spark.dml.ride_tables import COLUMNS, FIRST, KEYED, TABLES, frame, ma
 
 BY_KEY = "target.city = s.city AND (target.id = s.id)"
 BY_EVENT_TIME = {**TABLES["mor"], "hoodie.datasource.write.precombine.field": "fare"}
+REWRITTEN_BY_EVENT_TIME = {**KEYED, "hoodie.datasource.write.precombine.field": "fare"}
 OTHERS = ("cow", "mor", "v6-mor", "virtual-keys", "record-index", "bucket")
 
 
@@ -86,18 +87,19 @@ CLAUSES = {
     "insert": lambda merge, _: merge.when_not_matched_insert_all("op = 'I' or s.fare = 5"),
 }
 COUNTED = {**TABLES["cow"], "pyhudi.index.task.rows": "0"}
-CONDITIONAL_JOINS = ("event-time", "v6-mor", "record-index")
-KINDS = ["cow", *map(seldom, ("event-time", "mor", "v6-mor", "counted", "record-index", "virtual-keys"))]
+CONDITIONAL_JOINS = ("cow-event-time", "mor-event-time", "v6-mor", "record-index")
+OTHER_KINDS = ("cow-event-time", "mor-event-time", "mor", "v6-mor", "counted", "record-index", "virtual-keys")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["cow", *map(seldom, OTHER_KINDS)])
 def test_change_data_is_upserted(spark, tmp_path, monkeypatch, kind):
     """Clauses with conditions on the source give the same rows and counts as the join, in one write."""
     joins, found = [], {}
     planned = merge_module.planned_join
     monkeypatch.setattr(merge_module, "planned_join", lambda *args: joins.append(1) or planned(*args))
     for name, condition in (("joined", "target.id > 0 and "), ("upserted", "")):
-        tables = {**TABLES, "event-time": BY_EVENT_TIME, "counted": COUNTED}
+        by_event_time = {"cow-event-time": REWRITTEN_BY_EVENT_TIME, "mor-event-time": BY_EVENT_TIME}
+        tables = {**TABLES, **by_event_time, "counted": COUNTED}
         table = HudiTable.create(str(tmp_path / name), tables[kind])
         for clauses in CLAUSES.values():
             table.insert_overwrite_table(frame(spark, *FIRST))

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.types import StructType
 
 from pyhudi.config import Options, options
-from pyhudi.config.enums import IndexType, PartitionValues, TableType
+from pyhudi.config.enums import IndexType, MergeMode, PartitionValues, TableType
 from pyhudi.errors import ConfigError
 from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.read.filters.row_filter import RowFilter
@@ -43,6 +44,9 @@ from pyhudi.transaction.conflicts.changed_groups import GROUP_SCHEMA
 from pyhudi.transaction.conflicts.serializable_reads import ReadSet, partition_reads
 from pyhudi.write.location_columns import FILE_ID, ROW_POSITION
 from pyhudi.write.settings.write_settings import records_positions
+
+_COMPARABLE_IN_DELETES = (T.IntegerType, T.LongType, T.FloatType, T.DoubleType, T.TimestampType, T.TimestampNTZType)
+"""Types of ordering values that all releases compare in deletes as in other records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,9 +233,27 @@ class TargetTable(TargetSnapshot):
         return null_columns(field for field in self.schema.fields if field.name in columns)
 
     @property
+    def ordering_of_deletes(self) -> frozenset[str]:
+        """Ordering columns whose values the deletes of a statement record in log files; empty if they record none.
+
+        Without them, a later version with a smaller value would win against the delete but lose against the base file,
+        so that the deleted row would be back. Apache Hudi 1.0 merges deletes with values of other types wrongly.
+        """
+        merging = self.merging
+        if (
+            self.client.config.table_type is not TableType.MERGE_ON_READ
+            or merging.mode is not MergeMode.EVENT_TIME_ORDERING
+            or merging.combines_versions
+        ):
+            return frozenset()
+        types = {field.name: field.dataType for field in self.schema.fields}
+        are_comparable = all(isinstance(types.get(name), _COMPARABLE_IN_DELETES) for name in merging.ordering_fields)
+        return frozenset(merging.ordering_fields) if are_comparable else frozenset()
+
+    @property
     def deletion_columns(self) -> list[str]:
         """Columns that are required to delete a row."""
-        needed = self.placing_columns
+        needed = self.placing_columns | self.ordering_of_deletes
         names = [name for name in self.schema.names if name in needed]
         return names or self.schema.names[:1]  # A DataFrame needs at least one column of the table.
 

@@ -211,7 +211,8 @@ def delete_pinned(spark: SparkSession, pinned: TargetSnapshot, selection: RowSel
     """Run `delete` once, on a snapshot of a table. Errors as of `update_pinned`."""
     target, rows = _selected_rows(spark, pinned, selection)
     rows = select_names(rows, [*target.deletion_columns, *target.helpers]).withColumn(IS_DELETE, F.lit(True))
-    changes = RowChanges(target.locations, NewRecords.NONE, origin=_origin(selection.where))
+    origin, ordered = _origin(selection.where), bool(target.ordering_of_deletes)
+    changes = RowChanges(target.locations, NewRecords.NONE, origin=origin, ordered_deletes=ordered)
     done = write_changes(
         rows, target.table, target.opts, Operation.DELETE, DmlCommit(target.reads, changes), spec=target.spec
     )

@@ -66,10 +66,12 @@ class KeyConstraint:
     Attributes:
         columns: Columns from which record keys and partition paths are made.
         conditional: Rows may have `CONDITIONAL` actions.
+        deletes: Rows may delete records.
     """
 
     columns: tuple[str, ...]
-    conditional: bool = True
+    conditional: bool
+    deletes: bool
 
     def check(self, rows: DataFrame) -> CheckedBatch:
         """Check and count the rows of a keyed batch. Runs a Spark job.
@@ -83,7 +85,7 @@ class KeyConstraint:
             raise KeyConstraintError("rows of the batch share a key, or have a key that is not the text of its value")
         actions = [summary[4:] for summary in summaries] if totals else []
         deletes, conditional = (sum(counts) for counts in zip(*actions, strict=True)) if actions else (0, 0)
-        if conditional and not self.conditional:
+        if (conditional and not self.conditional) or (deletes and not self.deletes):
             raise KeyConstraintError("rows of the batch have actions that are not executed without a join")
         return CheckedBatch([(path, count) for path, count, *_ in summaries], deletes, conditional > 0)
 

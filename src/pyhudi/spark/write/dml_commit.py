@@ -100,6 +100,7 @@ class RowChanges:
         assigned: Columns that updates assign.
         deletes: Some of the rows may be deletes.
         origin: Evaluation of the rows.
+        ordered_deletes: Deletes by the operation delete have the ordering values of the rows that they delete.
     """
 
     locations: RowLocations | None
@@ -107,6 +108,7 @@ class RowChanges:
     assigned: ColumnAssignments = ColumnAssignments()
     deletes: bool = True
     origin: RowOrigin = RowOrigin.QUERY
+    ordered_deletes: bool = False
 
     @property
     def located(self) -> bool:

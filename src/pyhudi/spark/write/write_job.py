@@ -209,7 +209,10 @@ class WriteJob:
             return context
         unassigned = self.changes.assigned.unassigned
         updates_columns = bool(unassigned) and self.changes.only_updates
-        merging = replace(context.merging, unassigned=unassigned, updates_columns=updates_columns)
+        hard_deletes = context.merging.hard_deletes and not self.changes.ordered_deletes
+        merging = replace(
+            context.merging, unassigned=unassigned, updates_columns=updates_columns, hard_deletes=hard_deletes
+        )
         return replace(context, merging=merging)
 
     def check_file_options(self) -> None:

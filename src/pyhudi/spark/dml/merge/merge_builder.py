@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import Column, DataFrame
 
 from pyhudi.config import Options, options
-from pyhudi.config.enums import MergeMode, Operation
+from pyhudi.config.enums import MergeMode, Operation, TableType
 from pyhudi.errors import QueryError
 from pyhudi.spark.dml.merge.clause_evaluation import ClauseEvaluator
 from pyhudi.spark.dml.merge.inserted_keys import with_replaced_rows
@@ -192,9 +192,16 @@ class MergeBuilder:
             return None
         # Rows with the same key would be merged, and tasks would have to search for them.
         opts = target.opts.merged({options.COMBINE_BEFORE_UPSERT.key: False})
-        # Rewritten base files do not count rows that lose against the stored one by their ordering values.
-        counts_updates = target.merging.mode is MergeMode.COMMIT_TIME_ORDERING
-        exact = KeyConstraint(tuple(key_columns(target)), conditional=counts_updates)
+        by_commit_time = target.merging.mode is MergeMode.COMMIT_TIME_ORDERING
+        rewrites = target.client.config.table_type is TableType.COPY_ON_WRITE
+        exact = KeyConstraint(
+            tuple(key_columns(target)),
+            # Writes do not count the rows that lose against the stored one by their ordering values.
+            conditional=by_commit_time,
+            # A delete in a log file needs the ordering value of the stored row: with less it would lose, and without
+            # one a later row with less would lose against the base file, whose row would be back.
+            deletes=by_commit_time or rewrites,
+        )
         reads = target.whole_table()
         try:
             done = write_changes(
@@ -205,7 +212,7 @@ class MergeBuilder:
         planned = done.planned_changes
         assert planned is not None  # the constraint counts them
         inserted, deleted = done.num_inserts, done.num_deletes
-        updated = done.num_updates if counts_updates else planned.rows - planned.deleted - inserted
+        updated = done.num_updates if by_commit_time else planned.rows - planned.deleted - inserted
         return ChangeResult(done, updated + deleted, updated, inserted, deleted)
 
 
