@@ -179,6 +179,11 @@ class RecordKeyError(HudiError, ValueError):
     """Record keys are null, empty or missing."""
 
 
+class AmbiguousLocationError(HudiError):
+    """A key is in several base files of a partition, and log files may delete it in some of them. The write is
+    repeated then, and merges the log files to find the location of the key."""
+
+
 class MergerError(HudiError):
     """A custom merger failed or returned an invalid result."""
 

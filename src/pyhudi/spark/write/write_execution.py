@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from pyhudi.config import options
 from pyhudi.config.enums import Operation
+from pyhudi.errors import AmbiguousLocationError
 from pyhudi.spark.execution.arrow_batch_limits import batches_limited_by_rows
 from pyhudi.spark.indexes.record_index.record_index_update import index_delta
 from pyhudi.spark.keys.key_errors import key_errors
@@ -31,6 +32,13 @@ from pyhudi.write.write_result import WriteResult
 
 def execute_write(job: WriteJob) -> WriteResult:
     """Execute a job: insert, bulk_insert, upsert, delete, insert_overwrite(_table) or bucket_rescale."""
+    try:
+        return _execute_once(job)
+    except AmbiguousLocationError:  # of the write tasks; all of it has been rolled back
+        return _execute_once(job.without_in_task_tagging())
+
+
+def _execute_once(job: WriteJob) -> WriteResult:
     plan: WritePlan | None = None
     try:
         plan = plan_ahead(job, None if job.existing is None else job.existing.active)

@@ -201,6 +201,11 @@ class WriteJob:
         """
         return load_view(TableSnapshot(self.storage, self.config, active), self.opts)
 
+    def without_in_task_tagging(self) -> WriteJob:
+        """Return the job whose rows are tagged before the tasks that write them."""
+        opts = self.opts.merged({options.INDEX_TASK_ROWS.key: 0})
+        return replace(self, target=replace(self.target, opts=opts))
+
     def context(self, instant: str) -> WriteContext:
         """Return the context of the tasks."""
         context = write_context(self.target, self.operation, instant, self.schema)

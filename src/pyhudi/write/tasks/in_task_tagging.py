@@ -7,13 +7,14 @@ reads all its keys, so this is efficient only for partitions of moderate size.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.errors import AmbiguousLocationError
 from pyhudi.format.file_names import file_prefix_of, new_file_id
 from pyhudi.merge.ordering_values import Mask
 from pyhudi.merge.sorted_deduplication import SortedDeduplicator
@@ -79,6 +80,8 @@ class InTaskTagging:
         dedupe: Merges rows with the same key first; None: they are not merged.
         max_rows: Number of rows of the only partition above which a task writes nothing; None: it writes any number.
         conditional: Rows have actions (`ROW_ACTION`), of which some depend on whether the table has the key.
+        log_deletes: Log files may delete keys of base files. The next version of such a key goes to the same file group
+            unless the key is in another base file, too, where it may have been inserted again.
     """
 
     bases: pa.Table
@@ -86,6 +89,7 @@ class InTaskTagging:
     dedupe: SortedDeduplicator | None
     max_rows: int | None = None
     conditional: bool = False
+    log_deletes: bool = False
 
     def for_partition(self, partition: str) -> InTaskTagging:
         """Return the settings for one partition."""
@@ -144,6 +148,8 @@ def _located(
         new |= actions == RowAction.DELETE_OR_INSERT
     paths = settings.bases["base_path"].to_pylist()
     matches = list(keys.match_each(base_keys(context.storage, path, context.invalid_text) for path in paths))
+    if lookup.log_deletes:
+        _check_locations(partition, matches, buffered.num_rows)
     for _, numbers in matches:
         new[numbers] = False
     if actions is not None:
@@ -167,6 +173,21 @@ def _located(
         new_rows = none if bucket is None else fresh[ends[bucket] - rows[bucket] : ends[bucket]]
         opened = file_id if path else _opened(context.instant, partition, bucket)
         yield GroupKey(partition, opened, path), LocatedRows(buffered, positions, numbers, new_rows), bucket is not None
+
+
+def _check_locations(partition: str, matches: Sequence[tuple[Index, Index]], num_rows: int) -> None:
+    """Check that no row has its key in several base files.
+
+    Raises:
+        AmbiguousLocationError: A row has.
+    """
+    count = np.zeros(num_rows, dtype=np.int64)
+    for _, numbers in matches:
+        count[np.unique(numbers)] += 1
+    if (count > 1).any():
+        raise AmbiguousLocationError(
+            f"keys are in several base files of partition {partition!r}, and log files may delete them in some of these"
+        )
 
 
 def _changing(matches: tuple[Index, Index], which: Mask) -> tuple[Index, Index]:

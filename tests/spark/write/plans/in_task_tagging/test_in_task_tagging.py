@@ -99,6 +99,28 @@ def test_writes_against_a_dict(
     assert HudiTable.for_path(path).validate_metadata().num_rows == 0
 
 
+def test_keys_that_log_files_delete(spark: SparkSession, tmp_path: Path, sent: list[str]) -> None:
+    """Their next version goes to their file group, unless they were inserted into another one since."""
+    path = str(tmp_path / "t")
+
+    def do(operation: str, *rows: Row) -> list[Row]:
+        more = {"hoodie__compact__inline": "false"}
+        write(frame(spark, rows), path, {**given(operation, "MERGE_ON_READ", 9), **options(operation, **more)})
+        return rows_of(path)
+
+    do("insert", ("a", "p", 1, "a"), ("b", "p", 1, "b"))
+    do("delete", ("a", "p", 2, ""), ("b", "p", 2, ""))
+    assert do("upsert", ("a", "p", 3, "back")) == [("a", "p", 3, "back")]
+    do("insert", ("b", "p", 3, "again"))
+    sent.clear()
+    assert do("upsert", ("a", "p", 4, "new")) == [("a", "p", 4, "new"), ("b", "p", 3, "again")]
+    assert sent == ["run_in_task_tagging"]
+    assert do("upsert", ("b", "p", 4, "new"), ("c", "p", 4, "c"))[1:] == [("b", "p", 4, "new"), ("c", "p", 4, "c")]
+    assert sent == ["run_in_task_tagging"] * 2 + ["run_upsert"]
+    assert do("delete", ("b", "p", 5, "")) == [("a", "p", 4, "new"), ("c", "p", 4, "c")]
+    assert HudiTable.for_path(path).validate_metadata().num_rows == 0
+
+
 def test_a_record_index_wants_to_know_the_keys(spark: SparkSession, tmp_path: Path, sent: list[str]) -> None:
     path = str(tmp_path / "t")
     index = {

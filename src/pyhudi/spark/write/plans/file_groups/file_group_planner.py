@@ -123,7 +123,8 @@ def _plan_in_tasks_if_cheaper(
         row_counts = count_rows_by_partition(rows) if checked is None else checked.partitions
         partitions = partition_work(row_counts, table.slices)
         bases = base_files(table.slices, partitions)
-        if not worth_it(partitions, bases):
+        depends_on_records = checked is not None and checked.conditional and table.logged.deletes
+        if depends_on_records or not worth_it(partitions, bases):
             return _plan_by_counts(table, rows, cached, metadata_partitions, checked)
         return _in_task_tagging(table, rows, partitions, bases, cached, checked)
 
@@ -152,7 +153,7 @@ def _in_task_tagging(
     deletes = job.operation is Operation.DELETE
     dedupes = dedupe_in_tasks(job.merging, hard_deletes=deletes) if job.combines else None
     conditional = checked is not None and checked.conditional
-    lookup = InTaskTagging(bases, table.placement, dedupes, max_rows, conditional)
+    lookup = InTaskTagging(bases, table.placement, dedupes, max_rows, conditional, table.logged.deletes)
     logs = table.log_slices(bases)
     plan = InTaskTaggingPlan(job, rows, partitions, lookup, table.slices, logs, table.snapshot, cached)
     return replace(plan, checked=checked)

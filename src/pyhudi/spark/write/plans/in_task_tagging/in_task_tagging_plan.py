@@ -133,7 +133,7 @@ def supports_in_task_tagging(
         and job.config.populate_meta_fields
         and not job.spec.auto_keys
         and not job.opts.is_set(options.PARTIAL_UPDATE_SCHEMA)
-        and not (logged.new_keys or logged.deletes)
+        and not logged.new_keys
         and not pending_clustering.num_rows
         and without_key_indexes(job.client.config.metadata_partitions)
         and slices.num_rows > 0
