@@ -64,6 +64,12 @@ def _raised_error(text: str) -> errors.HudiError | None:
     return raised
 
 
+def is_refused_value(error: Exception) -> bool:
+    """Return True if Spark fails on a value with the settings of the session: in ANSI mode on a division by zero, or
+    the cast of a text that is no number."""
+    return _REFUSED.search(f"{type(error).__name__}: {error}") is not None
+
+
 @contextmanager
 def refused_values(what: str) -> Iterator[None]:
     """Return a context manager for Spark actions that compute values of a table's rows.
@@ -77,9 +83,9 @@ def refused_values(what: str) -> Iterator[None]:
     except errors.HudiError:
         raise
     except Exception as error:
-        text = f"{type(error).__name__}: {error}"
-        if not _REFUSED.search(text):
+        if not is_refused_value(error):
             raise
+        text = f"{type(error).__name__}: {error}"
         reason = _REASON.search(text)
         raise errors.UnsupportedTableError(
             f"{what} cannot be computed for all rows: with the settings of the session, Spark fails on a value "

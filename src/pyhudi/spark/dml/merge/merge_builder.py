@@ -193,14 +193,11 @@ class MergeBuilder:
         # Rows with the same key would be merged, and tasks would have to search for them.
         opts = target.opts.merged({options.COMBINE_BEFORE_UPSERT.key: False})
         by_commit_time = target.merging.mode is MergeMode.COMMIT_TIME_ORDERING
-        rewrites = target.client.config.table_type is TableType.COPY_ON_WRITE
         exact = KeyConstraint(
             tuple(key_columns(target)),
             # Writes do not count the rows that lose against the stored one by their ordering values.
             conditional=by_commit_time,
-            # A delete in a log file needs the ordering value of the stored row: with less it would lose, and without
-            # one a later row with less would lose against the base file, whose row would be back.
-            deletes=by_commit_time or rewrites,
+            deletes=by_commit_time or _deletes_win(target),
         )
         reads = target.whole_table()
         try:
@@ -214,6 +211,18 @@ class MergeBuilder:
         inserted, deleted = done.num_inserts, done.num_deletes
         updated = done.num_updates if by_commit_time else planned.rows - planned.deleted - inserted
         return ChangeResult(done, updated + deleted, updated, inserted, deleted)
+
+
+def _deletes_win(target: TargetSnapshot) -> bool:
+    """Return True if deletes with the key columns alone win against the rows of a table with event time.
+
+    A delete in a log file needs the ordering value of the stored row: with less it would lose, and without one a later
+    row with less would lose against the base file, whose row would be back. In a rewritten file a delete wins if it has
+    no ordering value, or the stored one, but not with a part of it.
+    """
+    ordering, keys = frozenset(target.merging.ordering_fields), frozenset(key_columns(target))
+    is_whole = ordering <= keys or ordering.isdisjoint(keys)
+    return is_whole and target.client.config.table_type is TableType.COPY_ON_WRITE
 
 
 def upserted_rows(merge: MergeBuilder, target: TargetSnapshot) -> DataFrame | None:
