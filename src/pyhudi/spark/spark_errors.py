@@ -64,7 +64,7 @@ def _raised_error(text: str) -> errors.HudiError | None:
     return raised
 
 
-def is_refused_value(error: Exception) -> bool:
+def is_refused_value(error: BaseException) -> bool:
     """Return True if Spark fails on a value with the settings of the session: in ANSI mode on a division by zero, or
     the cast of a text that is no number."""
     return _REFUSED.search(f"{type(error).__name__}: {error}") is not None

@@ -17,7 +17,6 @@ from pyhudi.errors import HudiError
 from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.slice_tasks import coalesced
-from pyhudi.spark.spark_errors import is_refused_value
 from pyhudi.write.row_action import CONDITIONAL, ROW_ACTION, RowAction
 from pyhudi.write.write_result import ChangeCounts
 
@@ -81,12 +80,7 @@ class KeyConstraint:
             KeyConstraintError: The batch does not meet the condition.
         """
         totals = _action_totals() if ROW_ACTION in rows.columns else {}
-        try:
-            summaries = coalesced(summarize_keys(rows, self.columns, [PARTITION_PATH], totals)).collect()
-        except Exception as error:
-            if not (totals and is_refused_value(error)):
-                raise
-            raise KeyConstraintError("Spark fails on a row of the batch, to which the clause may not apply") from error
+        summaries = coalesced(summarize_keys(rows, self.columns, [PARTITION_PATH], totals)).collect()
         if any(max_rows_of_key > 1 or ambiguous for _, _, max_rows_of_key, ambiguous, *_ in summaries):
             raise KeyConstraintError("rows of the batch share a key, or have a key that is not the text of its value")
         actions = [summary[4:] for summary in summaries] if totals else []

@@ -15,7 +15,8 @@ from pyhudi.config.enums import DuplicatePolicy, Operation
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.keys.deduplication import dedupe_in_tasks, with_batch_positions
 from pyhudi.spark.keys.key_generator import with_keys
-from pyhudi.spark.lookup.key_constraint import CheckedBatch
+from pyhudi.spark.lookup.key_constraint import CheckedBatch, KeyConstraintError
+from pyhudi.spark.spark_errors import is_refused_value
 from pyhudi.spark.write.plans.file_groups.file_group_plan import FileGroupPlan
 from pyhudi.spark.write.plans.file_groups.row_tagging import record_index_of
 from pyhudi.spark.write.plans.file_groups.table_state import TableState
@@ -39,6 +40,7 @@ from pyhudi.spark.write.row_change_locations import keyed_changes
 from pyhudi.spark.write.stored_keys import with_stored_keys
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.write.row_action import ROW_ACTION
 from pyhudi.write.settings.log_settings import appended_groups
 from pyhudi.write.tasks.in_task_tagging import InTaskTagging
 
@@ -74,8 +76,11 @@ def plan_file_groups(
                 checked = job.key_constraint.check(rows)
                 return _plan_by_counts(table, rows, cached, metadata_partitions, checked)
         return _plan_by_counts(table, rows, cached, metadata_partitions)
-    except BaseException:
+    except BaseException as error:
         cached.release()
+        if ROW_ACTION in job.df.columns and is_refused_value(error):
+            message = "Spark fails on a row of the batch, perhaps in a clause that would not apply to it"
+            raise KeyConstraintError(message) from error
         raise
 
 
