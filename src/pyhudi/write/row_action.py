@@ -26,10 +26,8 @@ class RowAction(IntEnum):
     DELETE_OR_INSERT = 4
     """Deletes the record, or is a new record."""
 
-    @property
-    def deletes(self) -> bool:
-        """True if it deletes a record that the table has."""
-        return self in (RowAction.DELETE, RowAction.DELETE_OR_INSERT)
 
-
+DELETING = (RowAction.DELETE, RowAction.DELETE_OR_INSERT)
+"""Actions that delete the record, if there is one."""
 CONDITIONAL = (RowAction.UPDATE, RowAction.INSERT, RowAction.DELETE_OR_INSERT)
+"""Actions that depend on whether the table has the key."""

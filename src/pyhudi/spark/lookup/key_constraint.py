@@ -17,7 +17,7 @@ from pyhudi.errors import HudiError
 from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.execution.slice_tasks import coalesced
-from pyhudi.write.row_action import CONDITIONAL, ROW_ACTION, RowAction
+from pyhudi.write.row_action import CONDITIONAL, DELETING, ROW_ACTION, RowAction
 from pyhudi.write.write_result import ChangeCounts
 
 KEY_TEXT_TYPES = (T.StringType, T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.DateType, T.BooleanType)
@@ -92,7 +92,7 @@ class KeyConstraint:
 
 def _action_totals() -> dict[str, Column]:
     """Return the numbers of rows by their actions: deletes, and conditional ones."""
-    kinds = {_DELETES: filter(lambda action: action.deletes, RowAction), _CONDITIONAL: CONDITIONAL}
+    kinds = {_DELETES: DELETING, _CONDITIONAL: CONDITIONAL}
     return {name: F.count(F.when(has_action(*actions), 1)) for name, actions in kinds.items()}
 
 

@@ -16,13 +16,13 @@ from pyhudi.spark.lookup.key_constraint import has_action
 from pyhudi.spark.spark_errors import failure
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.write.location_columns import IS_DELETE
-from pyhudi.write.row_action import ROW_ACTION, RowAction
+from pyhudi.write.row_action import DELETING, ROW_ACTION
 
 
 def with_delete_marks(job: WriteJob, rows: DataFrame) -> DataFrame:
     """Return keyed rows with the marks of those that delete their records; a delete needs only the keys of its rows."""
     if ROW_ACTION in rows.columns:
-        return rows.withColumn(IS_DELETE, has_action(*filter(lambda action: action.deletes, RowAction)))
+        return rows.withColumn(IS_DELETE, has_action(*DELETING))
     deletes = job.operation is Operation.DELETE
     return mark_deletes(_keys_only(rows, job.spec) if deletes else rows, job.merging, every_row=deletes)
 

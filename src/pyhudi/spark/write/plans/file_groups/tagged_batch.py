@@ -30,7 +30,7 @@ from pyhudi.spark.write.row_change_locations import (
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.write.location_columns import FILE_ID, IS_DELETE, ROW_POSITION
 from pyhudi.write.planning.log_file_summary import LogContents
-from pyhudi.write.row_action import RowAction
+from pyhudi.write.row_action import DELETING, RowAction
 from pyhudi.write.write_result import ChangeCounts
 
 _GROUPS_PER_CORE = 4
@@ -175,8 +175,7 @@ def _executable(tagged: DataFrame) -> DataFrame:
     """Return the tagged rows that do something, by their actions, with the marks of those that delete their records."""
     stored = F.col(FILE_ID).isNotNull()
     idle = F.when(stored, has_action(RowAction.INSERT)).otherwise(has_action(RowAction.UPDATE))
-    deletes = has_action(*filter(lambda action: action.deletes, RowAction))
-    return tagged.where(~idle).withColumn(IS_DELETE, stored & deletes)
+    return tagged.where(~idle).withColumn(IS_DELETE, stored & has_action(*DELETING))
 
 
 def _needs_lookup(job: WriteJob, changes: RowChanges) -> bool:
