@@ -143,9 +143,10 @@ class TableWrites(ABC):
         from pyhudi.spark.session import active_session
 
         spark = spark or active_session()
+        from pyhudi.spark.execution.local_relations import empty_frame
         from pyhudi.spark.spark_types import spark_schema
 
-        nothing = spark.createDataFrame([], spark_schema(self.schema))
+        nothing = empty_frame(spark, spark_schema(self.schema))
         paths = {PARTITIONS_TO_DELETE.key: ",".join(partitions)}
         return self._write(nothing, "delete_partition", {**(options or {}), **paths})
 

@@ -88,7 +88,7 @@ class KeyedRows(LocatedRows):
             positions, numbers = KeyIndex.from_keys(rows.column(RECORD_KEY)).match(base_keys)
             new[numbers] = False
         if rows.num_rows:  # deletes of records that there are not are dropped
-            new &= ~pc.fill_null(rows.column(IS_DELETE), False).to_numpy()
+            new &= upserts(rows)
         super().__init__(rows, positions, numbers, np.flatnonzero(new).astype(np.int64))
 
     def remaining(self) -> Iterator[pa.RecordBatch]:
@@ -158,6 +158,12 @@ def _batched(bases: Iterable[pa.ChunkedArray]) -> Iterator[list[pa.ChunkedArray]
             together, size = [], 0
     if together:
         yield together
+
+
+def upserts(rows: SpillableRowBuffer) -> npt.NDArray[np.bool_]:
+    """Return a mask of the buffered rows, of which there must be at least one, that are no deletes."""
+    mask: npt.NDArray[np.bool_] = ~pc.fill_null(rows.column(IS_DELETE), False).to_numpy()
+    return mask
 
 
 def buffer_rows(

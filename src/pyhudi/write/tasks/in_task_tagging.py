@@ -20,12 +20,12 @@ from pyhudi.merge.ordering_values import Mask
 from pyhudi.merge.sorted_deduplication import SortedDeduplicator
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.table.view.file_group_keys import group_keys
-from pyhudi.write.location_columns import IS_DELETE, PARTITION_SHARE
+from pyhudi.write.location_columns import PARTITION_SHARE
 from pyhudi.write.planning.small_files import InsertPlacement
 from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, WorkloadProfile, build_workload_profile
 from pyhudi.write.row_action import ROW_ACTION, RowAction
 from pyhudi.write.rows.incoming_rows import GroupKey, rows_by_columns
-from pyhudi.write.rows.keyed_rows import KeyIndex, LocatedRows, base_keys, buffer_rows
+from pyhudi.write.rows.keyed_rows import KeyIndex, LocatedRows, base_keys, buffer_rows, upserts
 from pyhudi.write.rows.spillable_row_buffer import Index, SpillableRowBuffer
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.tasks.write_tasks import GroupWriter
@@ -142,7 +142,7 @@ def _located(
         return
     settings = lookup.for_partition(partition)
     keys = KeyIndex.from_keys(buffered.column(RECORD_KEY))
-    new = ~pc.fill_null(buffered.column(IS_DELETE), False).to_numpy()
+    new = upserts(buffered)
     actions = buffered.column(ROW_ACTION).to_numpy() if lookup.conditional else None
     if actions is not None:
         new |= actions == RowAction.DELETE_OR_INSERT

@@ -69,7 +69,7 @@ def rows_to_upsert(
     if keys is None or values is None:
         return None
     try:
-        action = row_action(source, clauses)
+        action = _row_action(source, clauses)
         written = convert_values(source, {name: as_column(value) for name, value in values.items()}, target.schema)
     except AnalysisException:  # a value is not of the source alone, as IDENTIFIER('t.fare'), or the join fails, too
         return None
@@ -174,7 +174,7 @@ def _assigned(clause: Clause, target: TargetSnapshot, sides: MergeSides) -> dict
     return {path[0]: value for path, value in assignments.items() if len(path) == 1}
 
 
-def row_action(source: DataFrame, clauses: Sequence[Clause]) -> Column | None:
+def _row_action(source: DataFrame, clauses: Sequence[Clause]) -> Column | None:
     """Return the action of each row of a source (`ROW_ACTION`), null if no clause applies to it; None if all rows are
     updates or new records.
 

@@ -10,6 +10,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import Operation
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.read.selection.table_files import load_view
+from pyhudi.spark.execution.local_relations import empty_frame
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.write.operations.delete_partition import delete_selected_partitions
 from pyhudi.spark.write.write_preparation import prepare_write
@@ -40,7 +41,7 @@ def delete_expired_partitions(
             return TtlResult(reason=f"no partition has expired: {ttl}")
         columns = resolve_table_schema(pinned)
         assert columns is not None  # there are files
-        nothing = spark.createDataFrame([], spark_schema(columns.schema))
+        nothing = empty_frame(spark, spark_schema(columns.schema))
         settings = {
             options.PARTITIONS_TO_DELETE.key: ",".join(expired),
             options.TABLE_SERVICES_ENABLED.key: "false",  # None follows, so their options are not checked.

@@ -160,8 +160,7 @@ def _in_task_tagging(
     conditional = checked is not None and checked.conditional
     lookup = InTaskTagging(bases, table.placement, dedupes, max_rows, conditional, table.logged.deletes)
     logs = table.log_slices(bases)
-    plan = InTaskTaggingPlan(job, rows, partitions, lookup, table.slices, logs, table.snapshot, cached)
-    return replace(plan, checked=checked)
+    return InTaskTaggingPlan(job, rows, partitions, lookup, table.slices, logs, table.snapshot, cached, checked=checked)
 
 
 def _keyed(job: WriteJob, instant: str) -> DataFrame:
