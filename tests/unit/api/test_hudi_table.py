@@ -328,7 +328,8 @@ def test_partitions_to_delete_are_a_list(table):
 @pytest.mark.parametrize("given", [True, False])
 def test_the_session_is_the_given_or_the_active_one(table, monkeypatch, given):
     pytest.importorskip("pyspark")
-    session = SimpleNamespace(createDataFrame=lambda *_: SimpleNamespace(sparkSession=session))
+    session = SimpleNamespace(createDataFrame=lambda *_: frame)
+    frame = SimpleNamespace(sparkSession=session, limit=lambda _: frame)
     used = []
 
     def use(first, *_):
