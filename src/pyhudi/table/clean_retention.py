@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +19,7 @@ from pyhudi.config.enums import CleanPolicy
 from pyhudi.format.file_names import file_names_of
 from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.table.view.file_slicing import SLICE_SCHEMA, group_codes
-from pyhudi.timeline.instant import Instant, format_instant, parse_instant
+from pyhudi.timeline.instant import Instant, instant_hours_before
 from pyhudi.timeline.plans.clean_plan import EXPIRED_SCHEMA
 from pyhudi.timeline.timeline import Timeline
 
@@ -61,7 +60,9 @@ class CleanRetention:
         return number[self.policy]
 
 
-def earliest_instant_to_retain(timeline: Timeline, retention: CleanRetention, now: str) -> Instant | None:
+def earliest_instant_to_retain(
+    timeline: Timeline, retention: CleanRetention, now: int, timezone: str
+) -> Instant | None:
     """Return the first completed write whose snapshot remains readable; None if nothing is to be cleaned.
 
     It is never later than the last write that completed before the first pending one, because a pending write may still
@@ -70,7 +71,8 @@ def earliest_instant_to_retain(timeline: Timeline, retention: CleanRetention, no
     Args:
         timeline: The active timeline.
         retention: The policy. One by versions has no such instant.
-        now: Current time as an instant in the timeline's time zone.
+        now: Current time in epoch milliseconds.
+        timezone: Time zone of the timeline (``hoodie.table.timeline.timezone``).
     """
     writes = timeline.writes()
     done = writes.completed().instants
@@ -79,7 +81,7 @@ def earliest_instant_to_retain(timeline: Timeline, retention: CleanRetention, no
             return None
         earliest = done[len(done) - retention.commits]
     elif retention.policy is CleanPolicy.KEEP_LATEST_BY_HOURS:
-        since = format_instant(parse_instant(now) - timedelta(hours=retention.hours))
+        since = instant_hours_before(now, retention.hours, timezone)
         recent = [i for i in done if i.requested >= since]
         if not recent:
             return None

@@ -123,6 +123,12 @@ def instant_of_millis(epoch_ms: int, timezone: str) -> str:
     return f"{datetime.fromtimestamp(seconds, timeline_zone(timezone)):%Y%m%d%H%M%S}{millis:03d}"
 
 
+def instant_hours_before(epoch_ms: int, hours: int, timezone: str) -> str:
+    """Return the instant time of a number of hours before an epoch time in milliseconds; a change to or from daylight
+    saving time in between makes them no longer or shorter."""
+    return instant_of_millis(epoch_ms - hours * 3_600_000, timezone)
+
+
 def current_instant(timezone: str) -> str:
     """Return the current time as an instant time."""
     return instant_of_millis(int(datetime.now().timestamp() * 1000), timezone)

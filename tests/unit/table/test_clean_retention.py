@@ -20,11 +20,12 @@ from pyhudi.table.clean_retention import (
     expired_files,
 )
 from pyhudi.table.view.file_slicing import SLICE_SCHEMA
-from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.timeline.instant import Action, Instant, State, millis_of_instant
 from pyhudi.timeline.timeline import Timeline
 from tests.tables import at
 
 COMMITS, VERSIONS, HOURS = CleanPolicy
+NOW = millis_of_instant("20260102000000000", "UTC")
 
 
 def slice_row(partition: str, group: str, n: int, logs: int = 0, *, base: bool = True) -> dict[str, object]:
@@ -131,32 +132,43 @@ def instants(done: list[int], pending: list[int] = []) -> Timeline:  # noqa: B00
 
 def test_commits_are_kept_up_to_their_number() -> None:
     keep = CleanRetention(COMMITS, commits=3)
-    assert earliest_instant_to_retain(instants([1, 2, 3]), keep, at(9)) is None
-    found = earliest_instant_to_retain(instants([1, 2, 3, 4, 5]), keep, at(9))
+    assert earliest_instant_to_retain(instants([1, 2, 3]), keep, NOW, "UTC") is None
+    found = earliest_instant_to_retain(instants([1, 2, 3, 4, 5]), keep, NOW, "UTC")
     assert found is not None
     assert found.requested == at(3)
 
 
 def test_nothing_is_given_up_that_a_pending_write_may_need() -> None:
     keep = CleanRetention(COMMITS, commits=2)
-    found = earliest_instant_to_retain(instants([1, 2, 4, 5, 6], [3]), keep, at(9))
+    found = earliest_instant_to_retain(instants([1, 2, 4, 5, 6], [3]), keep, NOW, "UTC")
     assert found is not None
     assert found.requested == at(2)
-    assert earliest_instant_to_retain(instants([2, 3, 4, 5], [1]), keep, at(9)) is None
+    assert earliest_instant_to_retain(instants([2, 3, 4, 5], [1]), keep, NOW, "UTC") is None
 
 
 def test_hours_count_from_now() -> None:
     keep = CleanRetention(HOURS, hours=2)
     old = "20260101000000000", "20260101030000000", "20260101040000000"
     timeline = Timeline(Instant(i, Action.COMMIT, State.COMPLETED, i, "") for i in old)
-    found = earliest_instant_to_retain(timeline, keep, "20260101045900000")
+    found = earliest_instant_to_retain(timeline, keep, millis_of_instant("20260101045900000", "UTC"), "UTC")
     assert found is not None
     assert found.requested == old[1]
-    assert earliest_instant_to_retain(timeline, keep, "20260102000000000") is None
+    assert earliest_instant_to_retain(timeline, keep, NOW, "UTC") is None
+
+
+def test_hours_are_as_long_when_daylight_saving_time_begins() -> None:
+    """Two hours before 03:30 in Oslo it was 00:30 on that day, as the clock went from 02:00 to 03:00."""
+    keep = CleanRetention(HOURS, hours=2)
+    written = "20260329004500000"
+    timeline = Timeline([Instant(written, Action.COMMIT, State.COMPLETED, written, "")])
+    now = millis_of_instant("20260329033000000", "Europe/Oslo")
+    found = earliest_instant_to_retain(timeline, keep, now, "Europe/Oslo")
+    assert found is not None
+    assert found.requested == written
 
 
 def test_versions_have_no_earliest_instant() -> None:
-    assert earliest_instant_to_retain(instants(list(range(1, 30))), CleanRetention(VERSIONS), at(99)) is None
+    assert earliest_instant_to_retain(instants(list(range(1, 30))), CleanRetention(VERSIONS), NOW, "UTC") is None
 
 
 def test_many_files_are_planned_quickly() -> None:

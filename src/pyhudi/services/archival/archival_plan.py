@@ -18,6 +18,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import CompactionTrigger, TableType
 from pyhudi.metadata.metadata_layout import FILES, load_metadata_timeline
 from pyhudi.services.cleaning.clean_progress import LastClean
+from pyhudi.storage.clock import now_ms
 from pyhudi.table.clean_retention import CleanRetention, earliest_instant_to_retain
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_group_keys import in_groups
@@ -26,7 +27,7 @@ from pyhudi.table.view.file_listing import list_files
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archiver import archival_end, commits_to_keep
 from pyhudi.timeline.delta_commits import delta_commits_since_compaction
-from pyhudi.timeline.instant import Action, Instant, current_instant
+from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.operation_types import REWRITING_OPERATIONS
 from pyhudi.timeline.timeline import Timeline
 
@@ -58,7 +59,7 @@ def numbers_to_keep(table: TableSnapshot, opts: Options) -> tuple[int, int]:
     """
     min_commits, max_commits = commits_to_keep(opts)
     earliest = earliest_instant_to_retain(
-        table.active.timeline, CleanRetention.from_options(opts), current_instant(table.config.timezone)
+        table.active.timeline, CleanRetention.from_options(opts), now_ms(), table.config.timezone
     )
     if earliest is None:
         return min_commits, max_commits

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 from itertools import compress
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ from pyhudi.services.cleaning.clean_progress import EMPTY_PLANS, CleanProgress, 
 from pyhudi.services.compaction.compaction_planner import pending_compactions
 from pyhudi.services.trigger_result import TriggerResult
 from pyhudi.storage import join_path
+from pyhudi.storage.clock import now_ms
 from pyhudi.storage.concurrent_reads import concurrent_map, read_ahead, read_each
 from pyhudi.storage.table_paths import PARTITION_METADATA
 from pyhudi.table.clean_retention import (
@@ -30,7 +30,7 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table.view.planned_groups import pending_clustering_groups
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.instant import Action, Instant, State, current_instant, format_instant, parse_instant
+from pyhudi.timeline.instant import Action, Instant, State, instant_hours_before
 from pyhudi.timeline.plans.clean_plan import ActionInstant, CleanPlan
 from pyhudi.timeline.timeline import Timeline
 
@@ -82,7 +82,7 @@ def make_clean_plan(table: TableSnapshot, opts: Options, *, only_if_due: bool = 
     due = evaluate_clean_trigger(active.timeline, last, opts)
     if only_if_due and not due:
         return CleanPlan(policy=retention.policy.value, reason=f"not due: {due.reason}")
-    earliest = earliest_instant_to_retain(active.timeline, retention, current_instant(table.config.timezone))
+    earliest = earliest_instant_to_retain(active.timeline, retention, now_ms(), table.config.timezone)
     if earliest is not None and last is not None:
         earliest = _bounded(active.timeline, earliest, last, opts.get_typed(options.CLEAN_MAX_COMMITS_TO_CLEAN))
     done = active.timeline.writes().completed().last
@@ -276,7 +276,7 @@ def empty_clean_due(table: TableSnapshot, plan: CleanPlan, opts: Options) -> boo
     last = LastClean.load(table.active)
     if last is None:
         return True
-    since = format_instant(parse_instant(current_instant(table.config.timezone)) - timedelta(hours=hours))
+    since = instant_hours_before(now_ms(), hours, table.config.timezone)
     return last.instant <= since and plan.earliest_instant > last.earliest
 
 
