@@ -36,6 +36,7 @@ _NO_METADATA, _NO_PLAN = (
 )
 VERSION_FILE = "_version_"
 """File with the number of the current manifest."""
+_MANIFEST_NAME = r"/manifest_(?P<number>\d+)$"
 
 
 def read_lsm_timeline(storage: Storage, layout: Layout, names: list[str], condition: pc.Expression | None) -> pa.Table:
@@ -91,20 +92,21 @@ def _read_lsm_file(
 def manifest_number(storage: Storage, layout: Layout) -> int:
     """Return the number of the current manifest of the archived timeline (layout 2); 0 before the first one.
 
-    Raises:
-        CorruptInstantError: The version file is invalid.
+    Apache Hudi deletes the version file before it writes it anew. In between, and if its process ends there, the newest
+    manifest is the current one, to Apache Hudi as well.
     """
-    path = f"{layout.history}/{VERSION_FILE}"
     try:
-        text = storage.read(path).decode("utf-8", "replace").strip()
+        text = storage.read(f"{layout.history}/{VERSION_FILE}").decode("utf-8", "replace").strip()
     except NotFoundError:
-        return 0
-    if not text.isdecimal():
-        raise CorruptInstantError(
-            f"{storage.uri(path)} contains {text!r} instead of the number of a manifest; write the number of the "
-            "newest manifest in its folder into it"
-        )
-    return int(text)
+        text = ""
+    return int(text) if text.isdecimal() else max(_manifest_numbers(storage, layout), default=0)
+
+
+def _manifest_numbers(storage: Storage, layout: Layout) -> list[int]:
+    """Return the numbers of the manifests, except those that are empty, because their writer has died."""
+    files = storage.list(layout.history)
+    named = pc.extract_regex(files.filter(pc.greater(files["size"], 0))["path"], _MANIFEST_NAME)
+    return [int(number) for number in pc.struct_field(named, "number").to_pylist() if number is not None]
 
 
 def manifest_files(storage: Storage, layout: Layout, number: int | None = None) -> list[dict[str, Any]]:

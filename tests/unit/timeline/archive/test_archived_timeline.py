@@ -12,6 +12,7 @@ from pyhudi.errors import CorruptInstantError, NotFoundError
 from pyhudi.storage import Storage, open_storage
 from pyhudi.timeline.archive.archived_instants import ARCHIVED_INSTANTS_SCHEMA, CACHE
 from pyhudi.timeline.archive.archived_timeline import archived_completions, read_archived_timeline
+from pyhudi.timeline.archive.lsm_timeline_writer import LSM_SCHEMA, LsmTimelineWriter
 from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2, Layout
 from tests.fault_injection import FaultyStorage
@@ -85,6 +86,20 @@ def test_files_that_the_manifest_does_not_name_are_garbage(lsm: Storage):
     lsm.write(f"{LAYOUT_2.history}/manifest_9", json.dumps({"files": files[:1]}).encode())
     lsm.write(f"{LAYOUT_2.history}/_version_", b"9")
     assert read_archived_timeline(lsm, LAYOUT_2).num_rows == 2
+
+
+@pytest.mark.parametrize("content", [None, b""])
+def test_the_newest_manifest_counts_while_the_version_file_is_written_anew(lsm: Storage, content: bytes | None):
+    """Apache Hudi deletes the file first; one that is empty, or missing, stays if its process ends there."""
+    whole = read_archived_timeline(lsm, LAYOUT_2)
+    lsm.delete(f"{LAYOUT_2.history}/_version_")
+    if content is not None:
+        lsm.write(f"{LAYOUT_2.history}/_version_", content)
+    lsm.write(f"{LAYOUT_2.history}/manifest_99", b"")
+    assert read_archived_timeline(lsm, LAYOUT_2) == whole
+    row = {"instantTime": "20990101000000000", "completionTime": "20990101000000001", "action": "clean", "version": 1}
+    LsmTimelineWriter(lsm, LAYOUT_2).append([pa.Table.from_pylist([row], schema=LSM_SCHEMA)])
+    assert read_archived_timeline(lsm, LAYOUT_2).num_rows == whole.num_rows + 1
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"{}", b'{"files": [1]}', b"[]"])

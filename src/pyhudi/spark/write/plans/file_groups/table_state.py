@@ -115,7 +115,7 @@ class TableState:
                 f"{waiting.num_rows} file groups to be changed wait for a clustering that is planned (first: "
                 f"{first['file_id']!r} in partition {first['partition']!r}); run the clustering "
                 f"(services.run_clustering({first['instant']!r})), or roll its plan back "
-                f"(services.rollback({first['instant']!r}))"
+                f"(services.rollback({first['instant']!r}), once more if it has been started)"
             )
 
 
