@@ -6,6 +6,7 @@ writers that attempt the same transition exactly one succeeds.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -28,6 +29,8 @@ from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.timeline_layout import Layout
 
 _Content = TypeVar("_Content")
+_PAUSES = (0.02, 0.2)
+"""Seconds after which a completed file that cannot be decoded is read again."""
 
 
 class ActiveTimeline:
@@ -145,9 +148,7 @@ class ActiveTimeline:
         """
 
         def decoded() -> tuple[CommitMetadata, int]:
-            data = self.read(instant)
-            with self.parsing(instant):
-                metadata = decode_commit(data)
+            metadata, data = self._decoded(instant, decode_commit)
             return metadata, len(data) + metadata.stats.nbytes
 
         return self._remembered(instant, decoded)
@@ -159,13 +160,30 @@ class ActiveTimeline:
             CorruptInstantError: The file is empty, incomplete or not such a record.
         """
 
+        def decode(data: bytes) -> dict[str, Any]:
+            return decode_record(instant.action, State.COMPLETED, data)
+
         def content() -> tuple[bytes, int]:
-            data = self.read(instant)
+            _, data = self._decoded(instant, decode)
             return data, len(data)
 
-        data = self._remembered(instant, content)  # A record can be changed, so that each caller gets one of its own.
+        return decode(self._remembered(instant, content))  # It can be changed, so that each caller gets its own.
+
+    def _decoded(self, instant: Instant, decode: Callable[[bytes], _Content]) -> tuple[_Content, bytes]:
+        """Return the content of a completed file, decoded and as it is.
+
+        On file systems such as the local one and HDFS a file that Apache Hudi creates is empty, or incomplete, until it
+        is closed. So what cannot be decoded is read again a moment later.
+        """
+        for pause in _PAUSES:
+            data = self.read(instant)
+            try:
+                return decode(data), data
+            except FormatError:
+                time.sleep(pause)
+        data = self.read(instant)
         with self.parsing(instant):
-            return decode_record(instant.action, State.COMPLETED, data)
+            return decode(data), data
 
     def _remembered(self, instant: Instant, make: Callable[[], tuple[_Content, int]]) -> _Content:
         return content_of_completed(self.storage, self.path(instant), self._stamps.get(instant.file_name), make)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from pyhudi.errors import (
     UnansweredError,
 )
 from pyhudi.storage import Storage, open_storage
+from pyhudi.timeline.action_avro import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.instant import State
@@ -148,7 +150,34 @@ def test_a_broken_completed_file(storage: Storage, layout: Layout, content: byte
     assert "rolls it back" in str(caught.value)
 
 
-def test_a_cut_file_is_corrupt_wherever_it_is_cut(storage: Storage, layout: Layout):
+@pytest.mark.parametrize("action", ["commit", "clean"])
+def test_a_file_that_is_being_written_is_read_again(
+    storage: Storage, layout: Layout, action: str, monkeypatch: pytest.MonkeyPatch
+):
+    version = 6 if layout.version == 1 else 9
+    record: dict[str, Any] = {"startCleanTime": T1, "timeTakenInMillis": 1, "totalFilesDeleted": 0}
+    record |= {"earliestCommitToRetain": T1, "partitionMetadata": {}, "bootstrapPartitionMetadata": {}}
+    record |= {"lastCompletedCommitTimestamp": T1, "version": 2, "extraMetadata": None}
+    commit = CommitMetadata("UPSERT", extra={"schema": "s"})
+    whole = (
+        commit.encode(version, action)
+        if action == "commit"
+        else encode_record(action, State.COMPLETED, record, version)
+    )
+    path = layout.path(layout.file_name(T1, action, State.COMPLETED, T2))
+    storage.write(path, b"")
+    active = ActiveTimeline.load(storage, layout)
+    instant = active.timeline.last
+    assert instant is not None
+    monkeypatch.setattr("pyhudi.timeline.active_timeline.time.sleep", lambda _: storage.write(path, whole))
+    if action == "commit":
+        assert active.commit_metadata(instant).operation == "UPSERT"
+    else:
+        assert active.completed_record(instant)["startCleanTime"] == T1
+
+
+def test_a_cut_file_is_corrupt_wherever_it_is_cut(storage: Storage, layout: Layout, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("pyhudi.timeline.active_timeline._PAUSES", ())
     whole = CommitMetadata("UPSERT", extra={"schema": "s"}).encode(6 if layout.version == 1 else 9, "commit")
     name = layout.file_name(T1, "commit", State.COMPLETED, T2)
     for length in (*range(0, len(whole) - 1, 7), len(whole) - 1):
