@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from datetime import datetime, timedelta, timezone
 from types import SimpleNamespace
 
 import pytest
@@ -12,9 +13,10 @@ import pytest
 import pyhudi
 from pyhudi import HudiTable
 from pyhudi.errors import SetupError
-from pyhudi.spark import session
+from pyhudi.spark import session, session_settings
 from pyhudi.spark.session import check_not_stopped, check_workers
 from pyhudi.spark.session_settings import session_setting
+from pyhudi.timeline.instant import current_instant, parse_instant
 from pyhudi.transaction.transaction import Transaction
 from tests.cases import classic
 
@@ -157,6 +159,20 @@ def test_nested_settings_of_one_key(spark):
             pass
         assert spark.conf.get(key) == "77"
     assert (spark.conf.get(key), spark.conf.get(unset, None)) == (before, None)
+
+
+@classic
+def test_instants_are_in_the_zone_of_the_virtual_machine(spark, monkeypatch):
+    """Apache Hudi takes it there, and its next write would be earlier than one in the zone of Python."""
+    zone = timezone(timedelta(hours=14))
+    monkeypatch.setattr(session_settings, "default_zone", lambda machine: zone if machine is spark._jvm else None)
+    assert abs(datetime.now(zone).replace(tzinfo=None) - parse_instant(current_instant("LOCAL"))) < timedelta(minutes=1)
+    monkeypatch.undo()
+    for name in ("UTC", "+14:00", "Asia/Kolkata", "Nowhere"):
+        ids = SimpleNamespace(getId=lambda name=name: name)
+        java = SimpleNamespace(time=SimpleNamespace(ZoneId=SimpleNamespace(systemDefault=lambda ids=ids: ids)))
+        found = session_settings.default_zone.__wrapped__(SimpleNamespace(java=java))
+        assert str(found) == {"+14:00": "UTC+14:00", "Nowhere": "None"}.get(name, name)
 
 
 @pytest.mark.parametrize(

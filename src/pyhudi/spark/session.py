@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import tzinfo
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyhudi.errors import HudiError, SetupError
 from pyhudi.spark.java_runtime import ensure_java
+from pyhudi.timeline.instant import take_local_zone_from
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,6 +30,19 @@ _IMPORTED = "pyhudi, fastavro, numpy, pandas, pyarrow, pyroaring, xxhash"
 """What tasks import, one way or the other; `pyhudi` alone imports nothing."""
 _CURE = "install it with: pip install 'pyhudi[spark]'"
 _START = "pyhudi.configure_spark(SparkSession.builder).getOrCreate()"
+
+
+def _zone_of_virtual_machine() -> tzinfo | None:
+    """Return the default time zone of the virtual machine that this process has started; None if there is none."""
+    machine = getattr(getattr(sys.modules.get("pyspark"), "SparkContext", None), "_jvm", None)
+    if machine is None:  # Spark Connect, a task, or a process without Spark
+        return None
+    from pyhudi.spark.session_settings import default_zone
+
+    return default_zone(machine)
+
+
+take_local_zone_from(_zone_of_virtual_machine)
 
 
 def session_if_any() -> SparkSession | None:

@@ -8,6 +8,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -149,6 +151,26 @@ def session_zone(spark: SparkSession) -> dt.tzinfo:
     """
     key = "spark.sql.session.timeZone"
     name = str(spark.conf.get(key))
+    try:
+        return _zone_named(name)
+    except (ZoneInfoNotFoundError, ValueError) as e:
+        raise ConfigError(
+            f"{key} is {name!r}, which is not a known time zone; use the name of a region, such as "
+            "America/Los_Angeles, or an offset, such as +01:00"
+        ) from e
+
+
+@cache
+def default_zone(machine: Any) -> dt.tzinfo | None:
+    """Return the default time zone of a Java virtual machine; None if Python does not know it."""
+    try:
+        return _zone_named(str(machine.java.time.ZoneId.systemDefault().getId()))
+    except (ZoneInfoNotFoundError, ValueError):
+        return None
+
+
+def _zone_named(name: str) -> dt.tzinfo:
+    """Return a zone that Java knows. Raises ZoneInfoNotFoundError or ValueError if Python does not know it."""
     offset = _ZONE_OFFSET.fullmatch(name)
     if offset is not None:
         hours, minutes, seconds = (int(offset[number] or 0) for number in (2, 3, 4))
@@ -156,11 +178,4 @@ def session_zone(spark: SparkSession) -> dt.tzinfo:
         return dt.timezone(-apart if offset[1] == "-" else apart)
     if name in ("Z", "UTC", "UT"):
         return dt.UTC
-    name = _SHORT_ZONES.get(name, name)
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError) as e:
-        raise ConfigError(
-            f"{key} is {name!r}, which is not a known time zone; use the name of a region, such as "
-            "America/Los_Angeles, or an offset, such as +01:00"
-        ) from e
+    return ZoneInfo(_SHORT_ZONES.get(name, name))

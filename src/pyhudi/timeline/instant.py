@@ -7,10 +7,10 @@ or are all zeros. Instants are compared as text, as in Apache Hudi.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from enum import StrEnum
-from functools import cache
 from zoneinfo import ZoneInfo
 
 INSTANT_DIGITS = 17
@@ -104,11 +104,23 @@ class Instant:
         return f"{self.requested} {self.action} {self.state.lower()}"
 
 
-@cache
+_local_zone: list[Callable[[], tzinfo | None]] = []
+
+
+def take_local_zone_from(engine: Callable[[], tzinfo | None]) -> None:
+    """Have ``LOCAL`` mean the zone that a function returns, unless that is None.
+
+    The virtual machine of the engine may have another zone than this process (``-Duser.timezone``), and Apache Hudi
+    writes instants in that. If it wrote later instants that count as earlier, its updates would be lost.
+    """
+    _local_zone[:] = [engine]
+
+
 def timeline_zone(name: str) -> tzinfo | None:
-    """Return the tzinfo of a timeline time zone: ``UTC``, ``LOCAL`` (None: the zone of the process) or an IANA name."""
+    """Return the tzinfo of a timeline time zone: ``UTC``, ``LOCAL`` (that of the engine; None: the zone of the process)
+    or an IANA name."""
     if name.upper() == "LOCAL":
-        return None
+        return _local_zone[0]() if _local_zone else None
     return UTC if name.upper() == "UTC" else ZoneInfo(name)
 
 

@@ -62,7 +62,8 @@ AUTO_UPGRADE = flag(
 TIMELINE_TIMEZONE = choice(
     "hoodie.table.timeline.timezone",
     TimelineTimezone.LOCAL,
-    "Time zone of instant times; LOCAL is the time zone of the writing machine.",
+    "Time zone of instant times; LOCAL is that of Spark's virtual machine on the driver, or of the process if it has "
+    "none: without Spark, and in Spark Connect.",
     any_case=False,
 )
 BASE_FILE_FORMAT = choice(
