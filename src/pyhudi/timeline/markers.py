@@ -72,8 +72,8 @@ class Markers:
         """Return all markers, of both types, as :data:`MARKER_SCHEMA`, without duplicates.
 
         Raises:
-            CorruptInstantError: The type is unknown or a line is not a valid marker. Then some data files may have no
-                marker and can only be found by listing the table.
+            CorruptInstantError: The type is unknown, a line is not a valid marker, or a file is incomplete. Then some
+                data files may have no marker and can only be found by listing the table.
         """
         files = self.storage.list(self.folder, recursive=True)
         below = pc.utf8_slice_codeunits(files["path"], len(self.folder) + 1)
@@ -100,14 +100,17 @@ class Markers:
     def read_lines(self, name: str) -> pa.Array:
         """Return the lines of a ``MARKERS<n>`` file.
 
-        An incomplete last line was being written when the writer was killed, so its data file was not created.
+        Apache Hudi writes the file anew for each batch of markers. Where it was killed, or is, in between, the file is
+        empty or its last line incomplete, and markers of earlier batches, whose data files exist, are missing.
         """
         path = f"{self.folder}/{name}"
         try:
             text = self.storage.read(path).decode("utf-8")
         except UnicodeDecodeError as error:
             raise CorruptInstantError(f"marker file {path!r} is not valid UTF-8: {error}") from error
-        lines = pa.array([line for line in text.split("\n")[:-1] if line], pa.string())
+        if not text.endswith("\n"):
+            raise CorruptInstantError(f"marker file {path!r} is incomplete")
+        lines = pa.array([line for line in text.split("\n") if line], pa.string())
         bad = lines.filter(pc.invert(pc.match_substring_regex(lines, _MARKER)))
         if len(bad):
             raise CorruptInstantError(f"marker file {path!r} has an invalid line: {bad[0].as_py()!r}")

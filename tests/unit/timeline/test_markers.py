@@ -72,18 +72,11 @@ def test_markers_of_the_timeline_server(storage: Storage, markers: Markers) -> N
     storage.write(f"{FOLDER}/MARKERS.type", b"TIMELINE_SERVER_BASED")
     storage.write(f"{FOLDER}/MARKERS0", f"p=1/{FILE}.marker.CREATE\n{FILE}.marker.MERGE\n".encode())
     storage.write(f"{FOLDER}/MARKERS12", f"ü x/{FILE}.marker.APPEND\np=1/{FILE}.marker.CREATE\n".encode())
-    storage.write(f"{FOLDER}/MARKERS13", b"")
     assert rows(markers) == {
         ("p=1", FILE, f"p=1/{FILE}", "CREATE"),
         ("", FILE, FILE, "MERGE"),
         ("ü x", FILE, f"ü x/{FILE}", "APPEND"),
     }
-
-
-def test_a_line_that_was_being_written_announced_nothing(storage: Storage, markers: Markers) -> None:
-    storage.write(f"{FOLDER}/MARKERS.type", b"TIMELINE_SERVER_BASED")
-    storage.write(f"{FOLDER}/MARKERS0", b"p/a.parquet.marker.CREATE\np/b.parquet.mar")
-    assert [row[1] for row in rows(markers)] == ["a.parquet"]
 
 
 @pytest.mark.parametrize(
@@ -92,6 +85,8 @@ def test_a_line_that_was_being_written_announced_nothing(storage: Storage, marke
         ("MARKERS.type", b"CARRIER_PIGEON", "CARRIER_PIGEON"),
         ("MARKERS0", b"p/a.parquet\n", "invalid line"),
         ("MARKERS0", b"p/\xff.marker.CREATE\n", "UTF-8"),
+        ("MARKERS0", b"p/a.parquet.marker.CREATE\np/b.parquet.mar", "incomplete"),
+        ("MARKERS0", b"", "incomplete"),
     ],
 )
 def test_broken_markers_are_named(storage: Storage, markers: Markers, name: str, data: bytes, message: str) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.arrow.arrays import contiguous
-from pyhudi.errors import HudiError
+from pyhudi.errors import CorruptInstantError, HudiError
 from pyhudi.metadata.metadata_layout import FILES
 from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
 from pyhudi.metadata.reader.metadata_table import MetadataTable
@@ -89,8 +91,11 @@ def _pending_files(table: TableSnapshot) -> pa.Array:
     """Return the paths of the files for which pending writes have markers."""
     pending = set(table.active.timeline.pending().requested_times)
     marked = [instant for instant in marked_instants(table.storage) if instant in pending]
-    markers = [Markers(table.storage, instant).list()["data_path"] for instant in marked]
-    return pa.chunked_array([chunk for paths in markers for chunk in paths.chunks], pa.string()).combine_chunks()
+    found: list[pa.Array] = []
+    for instant in marked:
+        with suppress(CorruptInstantError):  # its writer is killed, or is writing them anew
+            found += Markers(table.storage, instant).list()["data_path"].chunks
+    return pa.chunked_array(found, pa.string()).combine_chunks()
 
 
 def _files(view: FileSystemView) -> pa.Table:

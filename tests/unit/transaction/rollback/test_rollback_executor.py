@@ -26,13 +26,15 @@ def as_timeline_server(storage: Storage, markers: Markers) -> None:
     storage.write(f"{markers.folder}/MARKERS3", "".join(lines[1:]).encode())
 
 
-@pytest.mark.parametrize("how", ["direct", "timeline server", "none", "broken"])
+@pytest.mark.parametrize("how", ["direct", "timeline server", "cut off", "none", "broken"])
 def test_what_a_dead_writer_left_is_found(storage: Storage, how: str):
     Write().run(storage)
     before = data_files(storage)
     dead = Write().leave(storage)
-    if how == "timeline server":
+    if how in ("timeline server", "cut off"):
         as_timeline_server(storage, dead.markers)
+        if how == "cut off":  # the server was killed as it wrote a file anew
+            storage.write(f"{dead.markers.folder}/MARKERS3", b"")
     elif how != "direct":
         dead.markers.delete()
     if how == "broken":
