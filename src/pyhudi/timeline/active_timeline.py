@@ -23,14 +23,14 @@ from pyhudi.errors import (
 from pyhudi.storage import Storage
 from pyhudi.timeline.action_avro import decode_record
 from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit
-from pyhudi.timeline.instant import Instant, State
+from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.instant_files import Stamp, content_of_completed, list_instant_files
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.timeline_layout import Layout
 
 _Content = TypeVar("_Content")
 _PAUSES = (0.02, 0.2)
-"""Seconds after which a completed file that cannot be decoded is read again."""
+"""Seconds after which a file that cannot be decoded is read again."""
 
 
 class ActiveTimeline:
@@ -133,11 +133,18 @@ class ActiveTimeline:
             ) from error
 
     def read_state(self, instant: Instant, state: State) -> bytes:
-        """Return the content of the instant's file of another state, e.g. the requested plan of an inflight
-        rollback."""
+        """Return the content of the instant's file of another state, e.g. the requested plan of an inflight rollback.
+
+        The plan of a compaction is read again if its writer has not closed the file (see `_decoded`).
+        """
         state_instant = self.in_state(instant, state)
         if state_instant is None:
             raise InstantNotFoundError(f"{instant} has no {state.value.lower()} file in {self.layout.folder}")
+        if state is State.REQUESTED and instant.action in (Action.COMPACTION, Action.LOG_COMPACTION):
+            for pause in _PAUSES:
+                if data := self.read(state_instant):
+                    return data
+                time.sleep(pause)
         return self.read(state_instant)
 
     def commit_metadata(self, instant: Instant) -> CommitMetadata:
@@ -185,8 +192,12 @@ class ActiveTimeline:
         with self.parsing(instant):
             return decode(data), data
 
+    def stamp(self, instant: Instant) -> Stamp | None:
+        """Return size and time of change of a completed file as listed: in layout 1 another file may take its place."""
+        return self._stamps.get(instant.file_name)
+
     def _remembered(self, instant: Instant, make: Callable[[], tuple[_Content, int]]) -> _Content:
-        return content_of_completed(self.storage, self.path(instant), self._stamps.get(instant.file_name), make)
+        return content_of_completed(self.storage, self.path(instant), self.stamp(instant), make)
 
     @contextmanager
     def parsing(self, instant: Instant) -> Iterator[None]:

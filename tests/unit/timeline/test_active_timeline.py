@@ -150,6 +150,15 @@ def test_a_broken_completed_file(storage: Storage, layout: Layout, content: byte
     assert "rolls it back" in str(caught.value)
 
 
+def test_a_plan_that_is_being_written_is_read_again(
+    active: ActiveTimeline, layout: Layout, monkeypatch: pytest.MonkeyPatch
+):
+    plan = active.create_requested("compaction", T1)
+    path = layout.path(plan.file_name)
+    monkeypatch.setattr("pyhudi.timeline.active_timeline.time.sleep", lambda _: active.storage.write(path, b"plan"))
+    assert active.read_state(plan, State.REQUESTED) == b"plan"
+
+
 @pytest.mark.parametrize("action", ["commit", "clean"])
 def test_a_file_that_is_being_written_is_read_again(
     storage: Storage, layout: Layout, action: str, monkeypatch: pytest.MonkeyPatch

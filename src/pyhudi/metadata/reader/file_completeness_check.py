@@ -96,8 +96,7 @@ def _problem_of(storage: Storage, instant: Instant, file: _WrittenFile, sizes: M
 
 def _written_by_all(active: ActiveTimeline, instants: Sequence[Instant]) -> list[pa.Table]:
     """Return the files written by each instant; those not cached are read on threads."""
-    storage = active.storage
-    unknown = [i for i in instants if CACHE.find((storage.root, active.path(i))) is None]
+    unknown = [i for i in instants if CACHE.find(_key(active, i)) is None]
     if len(unknown) > _READ_ALONE:
         written = dict(
             zip(
@@ -168,6 +167,10 @@ def _is_of_earlier_build(instant: Instant, file: _WrittenFile, built_at: str, na
     return instant.action == Action.DELTA_COMMIT or file.previous not in name_instants
 
 
+def _key(active: ActiveTimeline, instant: Instant) -> tuple[object, ...]:
+    return active.storage.root, active.path(instant), active.stamp(instant)
+
+
 def written_by(active: ActiveTimeline, instant: Instant) -> pa.Table:
     """Return the files that an instant of the metadata table has written (`WRITTEN_SCHEMA`), with paths relative to
     it."""
@@ -182,9 +185,9 @@ def written_by(active: ActiveTimeline, instant: Instant) -> pa.Table:
         return table, table.nbytes
 
     try:
-        if instant.completion is None and is_initial_instant(instant):
-            return make()[0]  # Their names do not differ from those of a metadata table built before.
-        table: pa.Table = CACHE.get((active.storage.root, active.path(instant)), make)
+        if active.stamp(instant) is None or (instant.completion is None and is_initial_instant(instant)):
+            return make()[0]  # Initial ones have the names that they had in a metadata table built before.
+        table: pa.Table = CACHE.get(_key(active, instant), make)
     except HudiError as error:
         raise MetadataTableError(f"cannot determine the files written by {instant.requested}: {error}") from error
     return table

@@ -16,6 +16,7 @@ from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import MetadataTableError, MetadataTableWarning
 from pyhudi.metadata.file_groups.hfile_sources import CACHE, MetadataSlice
 from pyhudi.metadata.metadata_layout import load_metadata_timeline
+from pyhudi.metadata.reader.file_completeness_check import written_by
 from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.reader.metadata_validation import metadata_differences
@@ -23,6 +24,7 @@ from pyhudi.storage import open_storage
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.markers import IOType, Markers
 from tests.archival import archive_instants
 from tests.fault_injection import FaultyStorage
@@ -262,6 +264,20 @@ def test_a_build_that_was_archived_before_writes_to_a_former_partition(tmp_path:
     for file in folder.glob(f".*_{later.requested}.log*"):
         file.unlink()
     assert any("is missing" in problem for problem in problems())
+
+
+def test_a_delta_commit_of_version_6_that_was_written_again(tmp_path: Path) -> None:
+    """As another attempt at a plan does, whose files have other names."""
+    mor = MorTable(tmp_path / "t", 6, options={**FAST, "hoodie.metadata.enable": "true"})
+    mor.load([row("a0", "a", 0, "x")])
+    mor.delta([row("a0", "a", 1, "y")])
+    assert mor.storage is not None
+    for expected in (1, 0):
+        active = load_metadata_timeline(mor.storage, 6)
+        last = active.timeline.completed().last
+        assert last is not None
+        assert written_by(active, last).num_rows == expected
+        (mor.root / active.path(last)).write_bytes(CommitMetadata("UPSERT").encode(6, "deltacommit"))
 
 
 def test_log_files_of_pending_writes_of_version_6_are_no_difference(tmp_path: Path) -> None:
