@@ -70,12 +70,15 @@ def test_a_late_row_does_not_bring_back_what_was_deleted(spark, tmp_path):
     table = HudiTable.create(str(tmp_path / "t"), by_event_time)
     table.bulk_insert(frame(spark, *FIRST))
     table.delete(where="id = 1")
-    source = frame(spark, (2, "Oslo", 1, None)).alias("s")
-    table.merge(source, "target.id = s.id and target.city = s.city").when_matched_delete().execute()
-    table.upsert(frame(spark, (1, "Oslo", 9, None), (2, "Oslo", 19, None)))
-    assert rows(table) == FIRST[2:]
+    for key, condition in ((2, None), (4, "target.fare > 0")):  # an upsert, a join
+        source = frame(spark, (key, FIRST[key - 1][1], 1, None), (9, "Oslo", 1, None)).alias("s")
+        merge = table.merge(source, "target.id = s.id and target.city = s.city").when_matched_delete(condition)
+        assert merge.execute().rows_deleted == 1
+    late = (1, "Oslo", 9, None), (2, "Oslo", 19, None), (4, "Moss", 39, None)
+    table.upsert(frame(spark, *late))
+    assert rows(table) == FIRST[2:3]
     table.upsert(frame(spark, (1, "Oslo", 11, None)))
-    assert rows(table) == [(1, "Oslo", 11, None), *FIRST[2:]]
+    assert rows(table) == [(1, "Oslo", 11, None), *FIRST[2:3]]
 
 
 def test_keys_are_sampled_once_for_a_statement(spark, tmp_path, monkeypatch):

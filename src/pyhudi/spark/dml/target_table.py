@@ -104,6 +104,29 @@ class TargetSnapshot:
         """Return the read set of a statement that reads all rows of these partitions."""
         return partition_reads(self.table, frozenset(partitions).__contains__)
 
+    @property
+    def ordering_of_deletes(self) -> frozenset[str]:
+        """Ordering columns whose values the deletes of a statement record in log files; empty if they record none.
+
+        Without them, a later version with a smaller value would win against the delete but lose against the base file,
+        so that the deleted row would be back. Apache Hudi 1.0 merges deletes with values of other types wrongly.
+        """
+        merging = self.merging
+        if (
+            self.client.config.table_type is not TableType.MERGE_ON_READ
+            or merging.mode is not MergeMode.EVENT_TIME_ORDERING
+            or merging.combines_versions
+        ):
+            return frozenset()
+        types = {field.name: field.dataType for field in self.schema.fields}
+        are_comparable = all(isinstance(types.get(name), _COMPARABLE_IN_DELETES) for name in merging.ordering_fields)
+        return frozenset(merging.ordering_fields) if are_comparable else frozenset()
+
+    def ordering_values(self, spark: SparkSession, partitions: Sequence[str]) -> DataFrame:
+        """Return the record keys, partition paths and `ordering_of_deletes` of all records of some partitions."""
+        columns = [RECORD_KEY, PARTITION_PATH, *sorted(self.ordering_of_deletes)]
+        return self._partitions(spark, partitions, columns, self.opts)
+
     def partition_keys(self, spark: SparkSession, partitions: Sequence[str]) -> DataFrame:
         """Return the record keys and partition paths of all records of some partitions."""
         meta = self.client.config.populate_meta_fields
@@ -231,24 +254,6 @@ class TargetTable(TargetSnapshot):
     def absent(self, columns: Collection[str]) -> dict[str, Column]:
         """Return a null of the right type for each of these columns."""
         return null_columns(field for field in self.schema.fields if field.name in columns)
-
-    @property
-    def ordering_of_deletes(self) -> frozenset[str]:
-        """Ordering columns whose values the deletes of a statement record in log files; empty if they record none.
-
-        Without them, a later version with a smaller value would win against the delete but lose against the base file,
-        so that the deleted row would be back. Apache Hudi 1.0 merges deletes with values of other types wrongly.
-        """
-        merging = self.merging
-        if (
-            self.client.config.table_type is not TableType.MERGE_ON_READ
-            or merging.mode is not MergeMode.EVENT_TIME_ORDERING
-            or merging.combines_versions
-        ):
-            return frozenset()
-        types = {field.name: field.dataType for field in self.schema.fields}
-        are_comparable = all(isinstance(types.get(name), _COMPARABLE_IN_DELETES) for name in merging.ordering_fields)
-        return frozenset(merging.ordering_fields) if are_comparable else frozenset()
 
     @property
     def deletion_columns(self) -> list[str]:

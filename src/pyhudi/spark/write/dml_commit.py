@@ -3,10 +3,12 @@ properties of its rows."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
 from pyhudi.spark.lookup.key_constraint import KeyConstraint
 from pyhudi.transaction.conflicts.serializable_reads import ReadSet
@@ -142,6 +144,8 @@ class DmlCommit:
         reads: Files that the statement has read.
         changes: Differences from the rows of other writes; None: keys are treated as by the operation.
         key_constraint: Constraint on the keys of the rows.
+        ordering_values: Returns the record keys, partition paths and ordering values of the records of some partitions;
+            deletes among checked rows (``key_constraint``) get these values. None: they have none.
         counts_changes: Count the updated, deleted and new rows (`WriteResult.planned_changes`), which the write can if
             there are new records.
     """
@@ -149,4 +153,5 @@ class DmlCommit:
     reads: ReadSet
     changes: RowChanges | None = None
     key_constraint: KeyConstraint | None = None
+    ordering_values: Callable[[Sequence[str]], DataFrame] | None = None
     counts_changes: bool = False

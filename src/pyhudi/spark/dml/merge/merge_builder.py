@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from pyspark.sql import Column, DataFrame
 
@@ -193,17 +194,17 @@ class MergeBuilder:
         # Rows with the same key would be merged, and tasks would have to search for them.
         opts = target.opts.merged({options.COMBINE_BEFORE_UPSERT.key: False})
         by_commit_time = target.merging.mode is MergeMode.COMMIT_TIME_ORDERING
+        reads_ordering = bool(target.ordering_of_deletes) and target.client.config.populate_meta_fields
         exact = KeyConstraint(
             tuple(key_columns(target)),
             # Writes do not count the rows that lose against the stored one by their ordering values.
             conditional=by_commit_time,
-            deletes=by_commit_time or _deletes_win(target),
+            deletes=by_commit_time or _deletes_win(target) or reads_ordering,
         )
-        reads = target.whole_table()
+        ordering = partial(target.ordering_values, rows.sparkSession) if reads_ordering else None
+        commit = DmlCommit(target.whole_table(), key_constraint=exact, ordering_values=ordering)
         try:
-            done = write_changes(
-                rows, target.table, opts, Operation.UPSERT, DmlCommit(reads, key_constraint=exact), spec=target.spec
-            )
+            done = write_changes(rows, target.table, opts, Operation.UPSERT, commit, spec=target.spec)
         except KeyConstraintError:
             return None
         planned = done.planned_changes
@@ -216,9 +217,8 @@ class MergeBuilder:
 def _deletes_win(target: TargetSnapshot) -> bool:
     """Return True if deletes with the key columns alone win against the rows of a table with event time.
 
-    A delete in a log file needs the ordering value of the stored row: with less it would lose, and without one a later
-    row with less would lose against the base file, whose row would be back. In a rewritten file a delete wins if it has
-    no ordering value, or the stored one, but not with a part of it.
+    In a log file it needs the ordering value of the stored row (`TargetSnapshot.ordering_of_deletes`). In a rewritten
+    file it wins if it has no ordering value, or the stored one, but not with a part of it.
     """
     ordering, keys = frozenset(target.merging.ordering_fields), frozenset(key_columns(target))
     is_whole = ordering <= keys or ordering.isdisjoint(keys)

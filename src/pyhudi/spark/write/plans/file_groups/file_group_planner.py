@@ -17,6 +17,7 @@ from pyhudi.spark.keys.deduplication import dedupe_in_tasks, with_batch_position
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.lookup.key_constraint import CheckedBatch, KeyConstraintError
 from pyhudi.spark.spark_errors import is_refused_value
+from pyhudi.spark.write.plans.file_groups.delete_ordering import with_stored_ordering
 from pyhudi.spark.write.plans.file_groups.file_group_plan import FileGroupPlan
 from pyhudi.spark.write.plans.file_groups.row_tagging import record_index_of
 from pyhudi.spark.write.plans.file_groups.table_state import TableState
@@ -74,6 +75,7 @@ def plan_file_groups(
             if job.key_constraint is not None:
                 rows = cached.add(rows)
                 checked = job.key_constraint.check(rows)
+                rows = with_stored_ordering(job, rows, checked, cached)
                 return _plan_by_counts(table, rows, cached, metadata_partitions, checked)
         return _plan_by_counts(table, rows, cached, metadata_partitions)
     except BaseException as error:
@@ -124,7 +126,10 @@ def _plan_in_tasks_if_cheaper(
     )
 
     def plan_counted(rows: DataFrame) -> FileGroupPlan | InTaskTaggingPlan:
-        checked = None if job.key_constraint is None else job.key_constraint.check(rows)
+        checked: CheckedBatch | None = None
+        if job.key_constraint is not None:
+            checked = job.key_constraint.check(rows)
+            rows = with_stored_ordering(job, rows, checked, cached)
         row_counts = count_rows_by_partition(rows) if checked is None else checked.partitions
         partitions = partition_work(row_counts, table.slices)
         bases = base_files(table.slices, partitions)
