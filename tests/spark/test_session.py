@@ -9,6 +9,7 @@ from datetime import datetime, timedelta, timezone
 from types import SimpleNamespace
 
 import pytest
+from py4j.protocol import Py4JError
 
 import pyhudi
 from pyhudi import HudiTable
@@ -173,6 +174,16 @@ def test_instants_are_in_the_zone_of_the_virtual_machine(spark, monkeypatch):
         java = SimpleNamespace(time=SimpleNamespace(ZoneId=SimpleNamespace(systemDefault=lambda ids=ids: ids)))
         found = session_settings.default_zone.__wrapped__(SimpleNamespace(java=java))
         assert str(found) == {"+14:00": "UTC+14:00", "Nowhere": "None"}.get(name, name)
+
+
+def test_a_virtual_machine_that_does_not_tell_its_zone():
+    """Some clusters admit only some calls; writes do not fail for that."""
+
+    def refused():
+        raise Py4JError("Method public static java.time.ZoneId.systemDefault() is not whitelisted")
+
+    java = SimpleNamespace(time=SimpleNamespace(ZoneId=SimpleNamespace(systemDefault=refused)))
+    assert session_settings.default_zone.__wrapped__(SimpleNamespace(java=java)) is None
 
 
 @pytest.mark.parametrize(

@@ -162,10 +162,13 @@ def session_zone(spark: SparkSession) -> dt.tzinfo:
 
 @cache
 def default_zone(machine: Any) -> dt.tzinfo | None:
-    """Return the default time zone of a Java virtual machine; None if Python does not know it."""
+    """Return the default time zone of a Java virtual machine; None if Python does not know it, or may not ask for it,
+    as on clusters that admit only some calls."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # Spark Connect does without it
+
     try:
         return _zone_named(str(machine.java.time.ZoneId.systemDefault().getId()))
-    except (ZoneInfoNotFoundError, ValueError):
+    except (ZoneInfoNotFoundError, ValueError, Py4JError):
         return None
 
 
