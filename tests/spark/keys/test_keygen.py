@@ -393,6 +393,15 @@ def test_time_that_cannot_be_read(spark: SparkSession, text: str, output: str) -
         with_keys(number, made, "1")
 
 
+def test_microseconds_taken_for_milliseconds(spark: SparkSession) -> None:
+    """Apache Hudi makes partitions of the year 55840 of such timestamps."""
+    df = spark.range(1).selectExpr("timestamp '2023-11-14 22:13:20' as c")
+    form = {"timestamp.type": "EPOCHMILLISECONDS", "output.dateformat": "yyyyMMddHH", "timezone": "Asia/Kolkata"}
+    made = spec("TIMESTAMP", partition="c", properties={f"hoodie.keygen.timebased.{k}": v for k, v in form.items()})
+    with pytest.raises(RecordKeyError, match=r"out of range.*EPOCHMICROSECONDS"), task_errors():
+        collect(df, [partition_path(df.schema, made)])
+
+
 def test_null_and_empty_keys(spark: SparkSession) -> None:
     df = spark.createDataFrame([(1, "a", None), (2, None, None), (3, "", None)], "id int, b string, n string")
     simple = spec("NON_PARTITION", record_keys=("b",))

@@ -17,6 +17,7 @@ from pyspark.sql.types import StringType, StructType, TimestampType
 from pyhudi.errors import SchemaMismatchError
 from pyhudi.keygen.key_spec import DEFAULT_PARTITION, EMPTY_KEY_PART, NULL_KEY_PART, KeySpec
 from pyhudi.keygen.partition_path_formatter import invalid_folder_cure
+from pyhudi.keygen.timestamp_settings import TimestampSpec
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.column_names import resolve
@@ -133,7 +134,7 @@ def _segment(schema: StructType, spec: KeySpec, field: PartitionField, zone: str
         unreadable = F.concat(
             F.lit(f"the partition field {field.name!r} has the value '"),
             column.cast("string"),
-            F.lit("', which matches no pattern of hoodie.keygen.timebased.input.dateformat"),
+            F.lit(f"', which {_why_unreadable(spec.timestamp)}"),
         )
         text = F.coalesce(text, key_failure(F.coalesce(unreadable, F.lit("a null time"))))
     else:
@@ -146,6 +147,13 @@ def _segment(schema: StructType, spec: KeySpec, field: PartitionField, zone: str
     if spec.slash_dates:
         text = F.translate(text, "-", "/")
     return F.concat(F.lit(f"{field.name}="), text) if spec.hive_style else text
+
+
+def _why_unreadable(spec: TimestampSpec) -> str:
+    if spec.unit_ms is None:
+        return "matches no pattern of hoodie.keygen.timebased.input.dateformat"
+    micros = "" if spec.type == "EPOCHMICROSECONDS" else "; timestamps count as microseconds, EPOCHMICROSECONDS"
+    return f"is out of range with hoodie.keygen.timebased.timestamp.type={spec.type}{micros}"
 
 
 def _auto_key(instant: str) -> Column:
