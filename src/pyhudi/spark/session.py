@@ -30,12 +30,14 @@ _IMPORTED = "pyhudi, fastavro, numpy, pandas, pyarrow, pyroaring, xxhash"
 """What tasks import, one way or the other; `pyhudi` alone imports nothing."""
 _CURE = "install it with: pip install 'pyhudi[spark]'"
 _START = "pyhudi.configure_spark(SparkSession.builder).getOrCreate()"
+_PROCESS = os.getpid()
 
 
 def _zone_of_virtual_machine() -> tzinfo | None:
     """Return the default time zone of the virtual machine that this process has started; None if there is none."""
     machine = getattr(getattr(sys.modules.get("pyspark"), "SparkContext", None), "_jvm", None)
-    if machine is None:  # Spark Connect, a task, or a process without Spark
+    # Spark Connect, a task, or a process without Spark; one that was forked has the connection of its parent.
+    if machine is None or os.getpid() != _PROCESS:
         return None
     from pyhudi.spark.session_settings import default_zone
 
