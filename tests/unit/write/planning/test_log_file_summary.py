@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -76,7 +77,7 @@ def test_archived_writes_say_what_is_in_their_log_files(tmp_path: Path, version:
     assert _contents(table) == LogContents(deletes=True)
     table.archive(10, 20, 50, 60)
     assert _contents(table) == LogContents(deletes=True)
-    (tmp_path / ".hoodie/timeline/history/_version_").unlink()
+    shutil.rmtree(tmp_path / ".hoodie/timeline/history")
     assert _contents(table) == LogContents(new_keys=True, deletes=True), "what nobody knows of may hold anything"
 
 
