@@ -13,7 +13,7 @@ from pyhudi.read.cdc.cdc_plan import CHANGES_SCHEMA, CdcPlan, plan_cdc
 from pyhudi.read.cdc.cdc_reader import CdcReader
 from pyhudi.read.query.query import Query
 from pyhudi.read.query.query_instants import QueryTime
-from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot, with_snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,7 +45,7 @@ class ChangeScan:
         Raises:
             QueryError: The table logs no changes, or files of the range no longer exist.
         """
-        return self._plan(self.now())
+        return with_snapshot(self.now, self._plan)[1]
 
     def _plan(self, now: TableSnapshot) -> CdcPlan:
         query = replace(
@@ -68,8 +68,8 @@ class ChangeScan:
         from pyhudi.spark.read.cdc_frame import cdc_frame
         from pyhudi.spark.read.table_lineage import with_snapshot_id
 
-        now = self.now()
-        return with_snapshot_id(cdc_frame(spark, self._plan(now)), now)
+        now, plan = with_snapshot(self.now, self._plan)
+        return with_snapshot_id(cdc_frame(spark, plan), now)
 
     def to_arrow(self) -> pa.Table:
         """Return all changes as an Arrow table in memory, in the order of the commits."""

@@ -29,7 +29,7 @@ from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.sql.sql_parser import check_sql_parser
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot, with_snapshot
 from pyhudi.transaction.locks.lock_factory import check_lock_provider
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ class HudiTable(TableQueries, TableWrites):
             One row per instant (:data:`pyhudi.read.inspection.table_history.HISTORY_SCHEMA`): requested and completion
             time, action, state, operation, and what was written.
         """
-        return ResultTable(history(self._pin(), archived=archived))
+        return ResultTable(with_snapshot(self._pin, lambda now: history(now, archived=archived))[1])
 
     def detail(self) -> dict[str, Any]:
         """Return the name, type, version, keys, partitioning, size (bytes), state and properties of the table."""

@@ -20,7 +20,7 @@ from pyhudi.read.query.query_instants import QueryTime
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.read.schema.table_columns import project
-from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot, with_snapshot
 
 if TYPE_CHECKING:
     import duckdb
@@ -117,7 +117,7 @@ class Scan(ArrowConversions):
             QueryError: The query cannot be answered, or names unknown columns.
             UnsupportedTableError: The table uses a feature that cannot be read.
         """
-        return self._plan(self.now())
+        return with_snapshot(self.now, self._plan)[1]
 
     def _plan(self, now: TableSnapshot, session: FilterSession | None = None) -> ScanPlan:
         query = Query.from_arguments(
@@ -151,20 +151,19 @@ class Scan(ArrowConversions):
         from pyhudi.spark.read.spark_scan import SparkScan
         from pyhudi.spark.read.table_lineage import with_snapshot_id
 
-        now = self.now()
-        session = filter_session(spark, now.config, self.row_filter)
-        scan = SparkScan(spark, now, self._plan(now, session), self.settings)
-        return with_snapshot_id(dataframe(scan), now)
+        now, plan = with_snapshot(
+            self.now, lambda now: self._plan(now, filter_session(spark, now.config, self.row_filter))
+        )
+        return with_snapshot_id(dataframe(SparkScan(spark, now, plan, self.settings)), now)
 
     def to_arrow(self) -> pa.Table:
         """Return all rows as an Arrow table in memory, in no particular order."""
-        now = self.now()
-        return scan_table(self._plan(now), now.storage)
+        now, plan = with_snapshot(self.now, self._plan)
+        return scan_table(plan, now.storage)
 
     def to_batches(self) -> pa.RecordBatchReader:
         """Return the rows as a stream of Arrow batches, unordered; a few batches are in memory at a time."""
-        now = self.now()
-        plan = self._plan(now)
+        now, plan = with_snapshot(self.now, self._plan)
         return pa.RecordBatchReader.from_batches(plan.output_schema, scan_batches(plan, now.storage))
 
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
@@ -186,8 +185,7 @@ class Scan(ArrowConversions):
         Raises:
             QueryError: The query cannot be answered, or names unknown columns.
         """
-        now = self.now()
-        plan = self.select()._plan(now)
+        now, plan = with_snapshot(self.now, self.select()._plan)
         project(plan.schema, None if self.columns is None else list(self.columns))
         return sum(batch.num_rows for batch in scan_batches(plan, now.storage))
 

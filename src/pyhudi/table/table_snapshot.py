@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
+from pyhudi.errors import InstantNotFoundError
 from pyhudi.storage import Storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.active_timeline import ActiveTimeline
+
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,3 +43,22 @@ class TableSnapshot:
     def active_timeline(self) -> ActiveTimeline:
         """Return the pinned timeline."""
         return self.active
+
+
+def with_snapshot(
+    pin: Callable[[], TableSnapshot], read: Callable[[TableSnapshot], _Result]
+) -> tuple[TableSnapshot, _Result]:
+    """Pin a table and read its timeline, again if another process has archived or rolled back what is read meanwhile.
+
+    Returns:
+        The snapshot and what was read.
+
+    Raises:
+        InstantNotFoundError: It happened twice.
+    """
+    table = pin()
+    try:
+        return table, read(table)
+    except InstantNotFoundError:
+        table = pin()
+        return table, read(table)

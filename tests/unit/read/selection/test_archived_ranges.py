@@ -169,3 +169,28 @@ def test_changes_of_a_write_that_ran_long_are_read_from_the_archive(tmp_path: Pa
     assert changes() == expected
     table.archive(1, 2, 3, 40)
     assert changes() == expected
+
+
+@pytest.mark.parametrize("query", ["snapshot", "range", "history"])
+def test_an_instant_that_is_archived_while_a_query_begins(tmp_path: Path, query: str, monkeypatch: pytest.MonkeyPatch):
+    """Whoever reads lists the timeline, then reads files of it, which a writer may have archived in between."""
+    table = HandMadeTable(tmp_path)
+    table.write(1, {("a", "f1"): [{"id": "x", "v": 1}]})
+    table.write(2, {("a", "f2"): [{"id": "x", "v": 2}]}, action="replacecommit", replaced=[("a", "f1")])
+    table.write(3, {("a", "f3"): [{"id": "y", "v": 3}]})
+    pin, pinned = HudiTable._pin, []
+
+    def archived_after_the_first(self: HudiTable) -> Any:
+        pinned.append(pin(self))
+        if len(pinned) == 1:
+            table.remove(1, "a", "f1")
+            table.archive(1, 2)
+        return pinned[-1]
+
+    monkeypatch.setattr(HudiTable, "_pin", archived_after_the_first)
+    if query == "history":
+        assert opened(table).history().to_arrow()["requested"].to_pylist() == [at(3)]
+    else:
+        found = rows(table, begin=at(0)) if query == "range" else rows(table)
+        assert found == [("x", 2), ("y", 3)]
+    assert len(pinned) == 2
