@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -39,7 +40,7 @@ from pyhudi.spark.read.table_lineage import with_snapshot_id
 from pyhudi.spark.session_settings import is_connect
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot, with_snapshot
 
 
 def read(
@@ -69,13 +70,11 @@ def read(
         UnsupportedTableError: The table has an unsupported feature, or has log files and a merger that is not
             registered.
     """
-    table = TableSnapshot.load(client)
     if query is not None and query.changes:
-        return with_snapshot_id(cdc_frame(spark, plan_cdc(table, query, opts)), table)
+        return _changes(spark, client, query, opts)
     opts = opts or Options.parse({})
     row_filter = RowFilter.parse(filter)
-    session = filter_session(spark, table.config, row_filter)
-    plan = plan_scan(table, query, filter=row_filter, columns=columns, opts=opts, session=session)
+    table, plan = _planned(spark, client, query, row_filter, columns, opts)
     loaded = remember_read(with_snapshot_id(dataframe(SparkScan(spark, table, plan, opts)), table), plan)
     # Spark Connect reports missing columns only when rows are fetched.
     if row_filter is not None or is_connect(spark):
@@ -107,14 +106,34 @@ def read_pruned(spark: SparkSession, client: TableMetaClient, query: Query, pred
         QueryError: The query is not supported.
         UnsupportedTableError: As of `read`.
     """
-    table = TableSnapshot.load(client)
     if query.changes:
-        return with_snapshot_id(cdc_frame(spark, plan_cdc(table, query, opts)), table)
-    condition = RowFilter(sql=predicate)
-    session = filter_session(spark, table.config, condition)
-    plan = plan_scan(table, query, filter=condition, opts=opts, session=session)
+        return _changes(spark, client, query, opts)
+    table, plan = _planned(spark, client, query, RowFilter(sql=predicate), None, opts)
     plan = replace(plan, filter=None)
     return remember_read(with_snapshot_id(dataframe(SparkScan(spark, table, plan, opts)), table), plan)
+
+
+def _changes(spark: SparkSession, client: TableMetaClient, query: Query, opts: Options | None) -> DataFrame:
+    """Return the rows of a query of changes."""
+    table, plan = with_snapshot(partial(TableSnapshot.load, client), lambda now: plan_cdc(now, query, opts))
+    return with_snapshot_id(cdc_frame(spark, plan), table)
+
+
+def _planned(
+    spark: SparkSession,
+    client: TableMetaClient,
+    query: Query | None,
+    condition: RowFilter | None,
+    columns: Sequence[str] | None,
+    opts: Options,
+) -> tuple[TableSnapshot, ScanPlan]:
+    """Pin the table of a query, and plan its scan."""
+
+    def planned(table: TableSnapshot) -> ScanPlan:
+        session = filter_session(spark, table.config, condition)
+        return plan_scan(table, query, filter=condition, columns=columns, opts=opts, session=session)
+
+    return with_snapshot(partial(TableSnapshot.load, client), planned)
 
 
 def dataframe(scan: SparkScan, *, merges: bool = True) -> DataFrame:
