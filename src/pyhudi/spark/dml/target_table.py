@@ -123,9 +123,11 @@ class TargetSnapshot:
         return frozenset(merging.ordering_fields) if are_comparable else frozenset()
 
     def ordering_values(self, spark: SparkSession, partitions: Sequence[str]) -> DataFrame:
-        """Return the record keys, partition paths and `ordering_of_deletes` of all records of some partitions."""
-        columns = [RECORD_KEY, PARTITION_PATH, *sorted(self.ordering_of_deletes)]
-        return self._partitions(spark, partitions, columns, self.opts)
+        """Return the partition paths, columns of record keys, and `ordering_of_deletes` of all records of some
+        partitions."""
+        opts = self.opts.merged({options.READ_PARTITION_VALUES.key: PartitionValues.FILE.value})
+        columns = dict.fromkeys([PARTITION_PATH, *self.spec.record_fields, *sorted(self.ordering_of_deletes)])
+        return self._partitions(spark, partitions, list(columns), opts)
 
     def partition_keys(self, spark: SparkSession, partitions: Sequence[str]) -> DataFrame:
         """Return the record keys and partition paths of all records of some partitions."""

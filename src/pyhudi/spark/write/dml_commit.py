@@ -144,8 +144,8 @@ class DmlCommit:
         reads: Files that the statement has read.
         changes: Differences from the rows of other writes; None: keys are treated as by the operation.
         key_constraint: Constraint on the keys of the rows.
-        ordering_values: Returns the record keys, partition paths and ordering values of the records of some partitions;
-            deletes among checked rows (``key_constraint``) get these values. None: they have none.
+        ordering_values: Returns the partition paths, columns of record keys, and ordering values of the records of some
+            partitions; deletes among checked rows (``key_constraint``) get these values. None: they have none.
         counts_changes: Count the updated, deleted and new rows (`WriteResult.planned_changes`), which the write can if
             there are new records.
     """

@@ -194,14 +194,15 @@ class MergeBuilder:
         # Rows with the same key would be merged, and tasks would have to search for them.
         opts = target.opts.merged({options.COMBINE_BEFORE_UPSERT.key: False})
         by_commit_time = target.merging.mode is MergeMode.COMMIT_TIME_ORDERING
-        reads_ordering = bool(target.ordering_of_deletes) and target.client.config.populate_meta_fields
+        ordered = target.ordering_of_deletes if target.client.config.populate_meta_fields else frozenset()
         exact = KeyConstraint(
             tuple(key_columns(target)),
             # Writes do not count the rows that lose against the stored one by their ordering values.
             conditional=by_commit_time,
-            deletes=by_commit_time or _deletes_win(target) or reads_ordering,
+            deletes=by_commit_time or _deletes_win(target) or bool(ordered),
         )
-        ordering = partial(target.ordering_values, rows.sparkSession) if reads_ordering else None
+        are_known = ordered.issubset(target.spec.record_fields)
+        ordering = None if are_known else partial(target.ordering_values, rows.sparkSession)
         commit = DmlCommit(target.whole_table(), key_constraint=exact, ordering_values=ordering)
         try:
             done = write_changes(rows, target.table, opts, Operation.UPSERT, commit, spec=target.spec)

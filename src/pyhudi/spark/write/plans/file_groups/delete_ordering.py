@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -17,7 +15,6 @@ from pyhudi.spark.lookup.key_constraint import CheckedBatch
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.write.location_columns import IS_DELETE
 
-_KEY = (RECORD_KEY, PARTITION_PATH)
 _ORDERING = "_pyhudi_ordering"
 
 
@@ -35,19 +32,16 @@ def with_stored_ordering(job: WriteJob, rows: DataFrame, checked: CheckedBatch, 
     if read is None or not checked.deletes:
         return rows
     stored = read([path for path, _ in checked.partitions])
+    # The check has made sure of it that values of these columns are equal if the keys are; numbers are read faster.
+    by = [PARTITION_PATH, *job.spec.record_fields]
+    ordering = [name for name in stored.columns if name not in by]
+    partitions = (top_column(field.name, rows.columns) for field in job.spec.partition_fields)
+    names = list(dict.fromkeys([*by, RECORD_KEY, *(name for name in partitions if name not in ordering)]))
     few = checked.deletes <= job.opts.get_typed(options.INDEX_BROADCAST_ROWS)
-    ordering = [name for name in stored.columns if name not in _KEY]
-    others = [name for name in _columns_of_deletes(job, rows) if name not in stored.columns]
-    deletes = select_names(rows.where(is_marked_delete()), [*_KEY, *others])
-    joined = stored.join(F.broadcast(deletes) if few else deletes, list(_KEY))
+    deletes = select_names(rows.where(is_marked_delete()), names)
+    joined = stored.join(F.broadcast(deletes) if few else deletes, by)
     # the table may have several records with a key
     greatest = F.max(F.struct(*map(quoted_name, ordering))).alias(_ORDERING)
-    one_of_key = joined.groupBy(*_KEY).agg(greatest, *(F.first(quoted_name(name)).alias(name) for name in others))
-    ordered = one_of_key.select(*_KEY, *map(quoted_name, others), f"{_ORDERING}.*", F.lit(True).alias(IS_DELETE))
+    one_of_key = joined.groupBy(*map(quoted_name, names)).agg(greatest)
+    ordered = one_of_key.select(*map(quoted_name, names), f"{_ORDERING}.*", F.lit(True).alias(IS_DELETE))
     return rows.where(~is_marked_delete()).unionByName(cached.add(ordered, checked.deletes), allowMissingColumns=True)
-
-
-def _columns_of_deletes(job: WriteJob, rows: DataFrame) -> Sequence[str]:
-    """Return the columns that a delete needs besides `_KEY`: those of record key and partition path."""
-    fields = (*job.spec.record_fields, *(field.name for field in job.spec.partition_fields))
-    return list(dict.fromkeys(top_column(name, rows.columns) for name in fields))
