@@ -170,11 +170,15 @@ class ActiveTimeline:
         def decode(data: bytes) -> dict[str, Any]:
             return decode_record(instant.action, State.COMPLETED, data)
 
+        fresh: list[dict[str, Any]] = []
+
         def content() -> tuple[bytes, int]:
-            _, data = self._decoded(instant, decode)
+            record, data = self._decoded(instant, decode)
+            fresh.append(record)
             return data, len(data)
 
-        return decode(self._remembered(instant, content))  # It can be changed, so that each caller gets its own.
+        data = self._remembered(instant, content)  # A record can be changed, so that each caller gets one of its own.
+        return fresh[0] if fresh else decode(data)
 
     def _decoded(self, instant: Instant, decode: Callable[[bytes], _Content]) -> tuple[_Content, bytes]:
         """Return the content of a completed file, decoded and as it is.

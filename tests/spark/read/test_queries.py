@@ -20,9 +20,9 @@ from pyhudi.spark.read.dataframe_reader import read
 from pyhudi.spark.read.load_table import load_table
 from pyhudi.storage import open_storage
 from pyhudi.storage.local_storage import LocalStorage
-from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.instant import Action
 from tests.cases import each_choice
+from tests.concurrent_archival import archive_after_first_pin
 from tests.tables import HandMadeTable, at
 from tests.unit.storage.s3_server import running_s3_server
 
@@ -390,19 +390,6 @@ def test_time_travel_by_argument(spark, years):
 @pytest.mark.parametrize("predicate", [None, "v > 0"])
 def test_an_instant_that_is_archived_while_a_query_begins(spark, tmp_path, monkeypatch, predicate):
     """The timeline was listed before, and a file of it is read after."""
-    table = HandMadeTable(tmp_path)
-    table.write(1, {("a", "f1"): [{"id": "x", "v": 1}]})
-    table.write(2, {("a", "f2"): [{"id": "x", "v": 2}]}, action="replacecommit", replaced=[("a", "f1")])
-    table.write(3, {("a", "f3"): [{"id": "y", "v": 3}]})
-    listed, pin = [], TableSnapshot.load
-
-    def archived_after_the_first(client) -> TableSnapshot:
-        listed.append(pin(client))
-        if len(listed) == 1:
-            table.remove(1, "a", "f1")
-            table.archive(1, 2)
-        return listed[-1]
-
-    monkeypatch.setattr(TableSnapshot, "load", archived_after_the_first)
-    assert values(load_table(spark, str(tmp_path), predicate=predicate), "id", "v") == [("x", 2), ("y", 3)]
-    assert len(listed) == 2
+    table, pinned = archive_after_first_pin(tmp_path, monkeypatch)
+    assert values(load_table(spark, str(table.root), predicate=predicate), "id", "v") == [("x", 2), ("y", 3)]
+    assert len(pinned) == 2

@@ -125,9 +125,8 @@ class TargetSnapshot:
     def ordering_values(self, spark: SparkSession, partitions: Sequence[str]) -> DataFrame:
         """Return the partition paths, columns of record keys, and `ordering_of_deletes` of all records of some
         partitions."""
-        opts = self.opts.merged({options.READ_PARTITION_VALUES.key: PartitionValues.FILE.value})
         columns = dict.fromkeys([PARTITION_PATH, *self.spec.record_fields, *sorted(self.ordering_of_deletes)])
-        return self._partitions(spark, partitions, list(columns), opts)
+        return self._partitions(spark, partitions, list(columns), self._opts_of_stored_values)
 
     def partition_keys(self, spark: SparkSession, partitions: Sequence[str]) -> DataFrame:
         """Return the record keys and partition paths of all records of some partitions."""
@@ -143,11 +142,14 @@ class TargetSnapshot:
             spark: The session.
             partitions: Partition paths; None: all.
         """
-        # partition columns are read from the files: in paths they are texts
-        opts = self.opts.merged({options.READ_PARTITION_VALUES.key: PartitionValues.FILE.value})
-        rows = self._partitions(spark, partitions, None, opts)
+        rows = self._partitions(spark, partitions, None, self._opts_of_stored_values)
         meta = self.client.config.populate_meta_fields
         return _stored(rows, self.schema, self.spec, meta=meta, located=False)
+
+    @property
+    def _opts_of_stored_values(self) -> Options:
+        """Options by which partition columns are read from files; in paths they are texts."""
+        return self.opts.merged({options.READ_PARTITION_VALUES.key: PartitionValues.FILE.value})
 
     def _partitions(
         self, spark: SparkSession, partitions: Sequence[str] | None, columns: Sequence[str] | None, opts: Options

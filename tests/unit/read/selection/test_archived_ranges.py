@@ -13,6 +13,7 @@ import pytest
 
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import QueryError
+from tests.concurrent_archival import archive_after_first_pin
 from tests.tables import HandMadeTable, Rows, at
 
 OPTIONS = {
@@ -174,20 +175,7 @@ def test_changes_of_a_write_that_ran_long_are_read_from_the_archive(tmp_path: Pa
 @pytest.mark.parametrize("query", ["snapshot", "range", "history"])
 def test_an_instant_that_is_archived_while_a_query_begins(tmp_path: Path, query: str, monkeypatch: pytest.MonkeyPatch):
     """Whoever reads lists the timeline, then reads files of it, which a writer may have archived in between."""
-    table = HandMadeTable(tmp_path)
-    table.write(1, {("a", "f1"): [{"id": "x", "v": 1}]})
-    table.write(2, {("a", "f2"): [{"id": "x", "v": 2}]}, action="replacecommit", replaced=[("a", "f1")])
-    table.write(3, {("a", "f3"): [{"id": "y", "v": 3}]})
-    pin, pinned = HudiTable._pin, []
-
-    def archived_after_the_first(self: HudiTable) -> Any:
-        pinned.append(pin(self))
-        if len(pinned) == 1:
-            table.remove(1, "a", "f1")
-            table.archive(1, 2)
-        return pinned[-1]
-
-    monkeypatch.setattr(HudiTable, "_pin", archived_after_the_first)
+    table, pinned = archive_after_first_pin(tmp_path, monkeypatch)
     if query == "history":
         assert opened(table).history().to_arrow()["requested"].to_pylist() == [at(3)]
     else:

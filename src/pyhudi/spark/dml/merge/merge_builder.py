@@ -218,8 +218,8 @@ class MergeBuilder:
 def _deletes_win(target: TargetSnapshot) -> bool:
     """Return True if deletes with the key columns alone win against the rows of a table with event time.
 
-    In a log file it needs the ordering value of the stored row (`TargetSnapshot.ordering_of_deletes`). In a rewritten
-    file it wins if it has no ordering value, or the stored one, but not with a part of it.
+    A delete in a log file needs the ordering value of the stored row (`TargetSnapshot.ordering_of_deletes`). In a
+    rewritten file it wins if it has no ordering value, or the stored one, but not with a part of it.
     """
     ordering, keys = frozenset(target.merging.ordering_fields), frozenset(key_columns(target))
     is_whole = ordering <= keys or ordering.isdisjoint(keys)

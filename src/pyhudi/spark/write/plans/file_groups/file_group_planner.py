@@ -66,18 +66,15 @@ def plan_file_groups(
     cached = CachedFrames()
     try:
         rows = _keyed(job, instant)
+        checked: CheckedBatch | None = None
         if job.changes is None:
             if without_key_indexes(metadata_partitions) and supports_in_task_tagging(
                 job, table.slices, table.logged, table.clustering
             ):
                 rows = with_batch_positions(rows) if job.combines else rows
                 return _plan_in_tasks_if_cheaper(table, rows, cached, metadata_partitions)
-            if job.key_constraint is not None:
-                rows = cached.add(rows)
-                checked = job.key_constraint.check(rows)
-                rows = with_stored_ordering(job, rows, checked, cached)
-                return _plan_by_counts(table, rows, cached, metadata_partitions, checked)
-        return _plan_by_counts(table, rows, cached, metadata_partitions)
+            rows, checked = _checked(job, rows, cached)
+        return _plan_by_counts(table, rows, cached, metadata_partitions, checked)
     except BaseException as error:
         cached.release()
         if ROW_ACTION in job.df.columns and is_refused_value(error):
@@ -126,10 +123,7 @@ def _plan_in_tasks_if_cheaper(
     )
 
     def plan_counted(rows: DataFrame) -> FileGroupPlan | InTaskTaggingPlan:
-        checked: CheckedBatch | None = None
-        if job.key_constraint is not None:
-            checked = job.key_constraint.check(rows)
-            rows = with_stored_ordering(job, rows, checked, cached)
+        rows, checked = _checked(job, rows, cached)
         row_counts = count_rows_by_partition(rows) if checked is None else checked.partitions
         partitions = partition_work(row_counts, table.slices)
         bases = base_files(table.slices, partitions)
@@ -174,6 +168,20 @@ def _keyed(job: WriteJob, instant: str) -> DataFrame:
         return keyed_changes(job, instant)
     rows = with_stored_keys(job, instant) if job.keys.stored else with_keys(job.df, job.spec, instant)
     return with_delete_marks(job, rows)
+
+
+def _checked(job: WriteJob, rows: DataFrame, cached: CachedFrames) -> tuple[DataFrame, CheckedBatch | None]:
+    """Check keyed rows, if the job has a constraint on their keys. Return them, with the ordering values that the job
+    reads, and the result of the check. Runs a Spark job.
+
+    Raises:
+        KeyConstraintError: The rows violate the constraint.
+    """
+    if job.key_constraint is None:
+        return rows, None
+    rows = cached.add(rows)
+    checked = job.key_constraint.check(rows)
+    return with_stored_ordering(job, rows, checked, cached), checked
 
 
 def _check_duplicates(job: WriteJob, counts: pa.Table) -> None:
