@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from pyhudi.errors import (
@@ -30,7 +30,7 @@ from pyhudi.timeline.timeline_layout import Layout
 
 _Content = TypeVar("_Content")
 _PAUSES = (0.02, 0.2)
-"""Seconds after which a file that cannot be decoded is read again."""
+"""Seconds after which a file that is empty or cannot be decoded is read again."""
 
 
 class ActiveTimeline:
@@ -135,16 +135,13 @@ class ActiveTimeline:
     def read_state(self, instant: Instant, state: State) -> bytes:
         """Return the content of the instant's file of another state, e.g. the requested plan of an inflight rollback.
 
-        The plan of a compaction is read again if its writer has not closed the file (see `_decoded`).
+        The plan of a compaction is read again if the file is empty, which its writer may not have closed.
         """
         state_instant = self.in_state(instant, state)
         if state_instant is None:
             raise InstantNotFoundError(f"{instant} has no {state.value.lower()} file in {self.layout.folder}")
         if state is State.REQUESTED and instant.action in (Action.COMPACTION, Action.LOG_COMPACTION):
-            for pause in _PAUSES:
-                if data := self.read(state_instant):
-                    return data
-                time.sleep(pause)
+            return next(filter(None, self._readings(state_instant)), b"")
         return self.read(state_instant)
 
     def commit_metadata(self, instant: Instant) -> CommitMetadata:
@@ -181,20 +178,23 @@ class ActiveTimeline:
         return fresh[0] if fresh else decode(data)
 
     def _decoded(self, instant: Instant, decode: Callable[[bytes], _Content]) -> tuple[_Content, bytes]:
-        """Return the content of a completed file, decoded and as it is.
-
-        On file systems such as the local one and HDFS a file that Apache Hudi creates is empty, or incomplete, until it
-        is closed. So what cannot be decoded is read again a moment later.
-        """
-        for pause in _PAUSES:
-            data = self.read(instant)
-            try:
+        """Return the content of a completed file, decoded and as it is."""
+        for data in self._readings(instant):
+            with suppress(FormatError):
                 return decode(data), data
-            except FormatError:
-                time.sleep(pause)
-        data = self.read(instant)
         with self.parsing(instant):
             return decode(data), data
+
+    def _readings(self, instant: Instant) -> Iterator[bytes]:
+        """Read the instant's file as often as the caller asks, a moment later each time, and three times at the most.
+
+        On file systems such as the local one and HDFS a file that Apache Hudi creates is empty, or incomplete, until it
+        is closed.
+        """
+        yield self.read(instant)
+        for pause in _PAUSES:
+            time.sleep(pause)
+            yield self.read(instant)
 
     def stamp(self, instant: Instant) -> Stamp | None:
         """Return size and time of change of a completed file as listed: in layout 1 another file may take its place."""
