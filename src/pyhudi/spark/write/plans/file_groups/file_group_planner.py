@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
@@ -64,6 +64,7 @@ def plan_file_groups(
     """
     table = TableState.load(job, active)
     cached = CachedFrames()
+    planner = _FileGroupPlanner(table, cached, metadata_partitions)
     try:
         rows = _keyed(job, instant)
         checked: CheckedBatch | None = None
@@ -72,9 +73,9 @@ def plan_file_groups(
                 job, table.slices, table.logged, table.clustering
             ):
                 rows = with_batch_positions(rows) if job.combines else rows
-                return _plan_in_tasks_if_cheaper(table, rows, cached, metadata_partitions)
+                return planner.plan_in_tasks_if_cheaper(rows)
             rows, checked = _checked(job, rows, cached)
-        return _plan_by_counts(table, rows, cached, metadata_partitions, checked)
+        return planner.plan_by_counts(rows, checked)
     except BaseException as error:
         cached.release()
         if ROW_ACTION in job.df.columns and is_refused_value(error):
@@ -83,83 +84,88 @@ def plan_file_groups(
         raise
 
 
-def _plan_by_counts(
-    table: TableState,
-    rows: DataFrame,
-    cached: CachedFrames,
-    metadata_partitions: Collection[str],
-    checked: CheckedBatch | None = None,
-) -> FileGroupPlan:
-    """Tag keyed rows, and count them by file group. ``checked``: the rows, if they were checked.
+@dataclass(frozen=True, slots=True)
+class _FileGroupPlanner:
+    """Planner of keyed rows.
 
-    Raises:
-        KeyConstraintError: There are conditional rows, and the lookup may find records that are deleted.
+    Attributes:
+        table: State of the table on which the plan is based.
+        cached: Receives the rows that stay cached until the plan is released.
+        metadata_partitions: Partitions of the metadata table that the write updates.
     """
-    job = table.job
-    records = record_index_of(job)
-    tagger = BatchTagger(table, cached, records, metadata_partitions)
-    if job.changes is not None and job.changes.located:
-        batch = tagger.by_location(rows, job.changes)
-    else:
-        batch = tagger.by_key(rows, checked)
-    _check_duplicates(job, batch.counts)
-    workload = table.workload(batch.counts, is_counted=batch.is_counted)
-    logs = table.log_slices(appended_groups(workload))
-    return FileGroupPlan(job, batch, workload, table.slices, logs, table.snapshot, cached, records)
 
+    table: TableState
+    cached: CachedFrames
+    metadata_partitions: Collection[str]
 
-def _plan_in_tasks_if_cheaper(
-    table: TableState, rows: DataFrame, cached: CachedFrames, metadata_partitions: Collection[str]
-) -> FileGroupPlan | InTaskTaggingPlan:
-    """Have rows tagged in tasks, unless this takes longer. They are counted first, except for micro-batches that one
-    task writes."""
-    job = table.job
-    worth_it = partial(
-        is_cheaper,
-        table_type=job.config.table_type,
-        cores=write_cores(job, rows),
-        max_rows=job.opts.get_typed(options.INDEX_TASK_ROWS),
-        bloom=job.opts.get_typed(options.INDEX_TYPE).is_bloom,
-    )
+    def plan_by_counts(self, rows: DataFrame, checked: CheckedBatch | None = None) -> FileGroupPlan:
+        """Tag keyed rows, and count them by file group. ``checked``: the rows, if they were checked.
 
-    def plan_counted(rows: DataFrame) -> FileGroupPlan | InTaskTaggingPlan:
-        rows, checked = _checked(job, rows, cached)
-        row_counts = count_rows_by_partition(rows) if checked is None else checked.partitions
-        partitions = partition_work(row_counts, table.slices)
-        bases = base_files(table.slices, partitions)
-        depends_on_records = checked is not None and checked.conditional and table.logged.deletes
-        if depends_on_records or not worth_it(partitions, bases):
-            return _plan_by_counts(table, rows, cached, metadata_partitions, checked)
-        return _in_task_tagging(table, rows, partitions, bases, cached, checked)
+        Raises:
+            KeyConstraintError: There are conditional rows, and the lookup may find records that are deleted.
+        """
+        table, job = self.table, self.table.job
+        records = record_index_of(job)
+        tagger = BatchTagger(table, self.cached, records, self.metadata_partitions)
+        if job.changes is not None and job.changes.located:
+            batch = tagger.by_location(rows, job.changes)
+        else:
+            batch = tagger.by_key(rows, checked)
+        _check_duplicates(job, batch.counts)
+        workload = table.workload(batch.counts, is_counted=batch.is_counted)
+        logs = table.log_slices(appended_groups(workload))
+        return FileGroupPlan(job, batch, workload, table.slices, logs, table.snapshot, self.cached, records)
 
-    if job.cached and not job.spec.partition_fields and job.key_constraint is None:
-        only = only_partition(table.slices)
-        bases = base_files(table.slices, only)
-        if worth_it(only, bases):
-            plan = _in_task_tagging(table, rows, only, bases, cached, max_rows=UNCOUNTED_ROWS)
-            if plan.takes_one_task:
-                return replace(plan, plan_by_counts=lambda: plan_counted(rows))
-    return plan_counted(cached.add(rows))
+    def plan_in_tasks_if_cheaper(self, rows: DataFrame) -> FileGroupPlan | InTaskTaggingPlan:
+        """Have rows tagged in tasks, unless this takes longer. They are counted first, except for micro-batches that
+        one task writes."""
+        table, job, cached = self.table, self.table.job, self.cached
+        worth_it = partial(
+            is_cheaper,
+            table_type=job.config.table_type,
+            cores=write_cores(job, rows),
+            max_rows=job.opts.get_typed(options.INDEX_TASK_ROWS),
+            bloom=job.opts.get_typed(options.INDEX_TYPE).is_bloom,
+        )
 
+        def plan_counted(rows: DataFrame) -> FileGroupPlan | InTaskTaggingPlan:
+            rows, checked = _checked(job, rows, cached)
+            row_counts = count_rows_by_partition(rows) if checked is None else checked.partitions
+            partitions = partition_work(row_counts, table.slices)
+            bases = base_files(table.slices, partitions)
+            depends_on_records = checked is not None and checked.conditional and table.logged.deletes
+            if depends_on_records or not worth_it(partitions, bases):
+                return self.plan_by_counts(rows, checked)
+            return self._plan_in_tasks(rows, partitions, bases, checked)
 
-def _in_task_tagging(
-    table: TableState,
-    rows: DataFrame,
-    partitions: pa.Table,
-    bases: pa.Table,
-    cached: CachedFrames,
-    checked: CheckedBatch | None = None,
-    *,
-    max_rows: int | None = None,
-) -> InTaskTaggingPlan:
-    """Return a plan whose tasks look keys up themselves, in the base files of the partitions."""
-    job = table.job
-    deletes = job.operation is Operation.DELETE
-    dedupes = dedupe_in_tasks(job.merging, hard_deletes=deletes) if job.combines else None
-    conditional = checked is not None and checked.conditional
-    lookup = InTaskTagging(bases, table.placement, dedupes, max_rows, conditional, table.logged.deletes)
-    logs = table.log_slices(bases)
-    return InTaskTaggingPlan(job, rows, partitions, lookup, table.slices, logs, table.snapshot, cached, checked=checked)
+        if job.cached and not job.spec.partition_fields and job.key_constraint is None:
+            only = only_partition(table.slices)
+            bases = base_files(table.slices, only)
+            if worth_it(only, bases):
+                plan = self._plan_in_tasks(rows, only, bases, max_rows=UNCOUNTED_ROWS)
+                if plan.takes_one_task:
+                    return replace(plan, plan_by_counts=lambda: plan_counted(rows))
+        return plan_counted(cached.add(rows))
+
+    def _plan_in_tasks(
+        self,
+        rows: DataFrame,
+        partitions: pa.Table,
+        bases: pa.Table,
+        checked: CheckedBatch | None = None,
+        *,
+        max_rows: int | None = None,
+    ) -> InTaskTaggingPlan:
+        """Return a plan whose tasks look keys up themselves, in the base files of the partitions."""
+        table, job = self.table, self.table.job
+        deletes = job.operation is Operation.DELETE
+        dedupes = dedupe_in_tasks(job.merging, hard_deletes=deletes) if job.combines else None
+        conditional = checked is not None and checked.conditional
+        lookup = InTaskTagging(bases, table.placement, dedupes, max_rows, conditional, table.logged.deletes)
+        logs = table.log_slices(bases)
+        return InTaskTaggingPlan(
+            job, rows, partitions, lookup, table.slices, logs, table.snapshot, self.cached, checked=checked
+        )
 
 
 def _keyed(job: WriteJob, instant: str) -> DataFrame:
