@@ -76,11 +76,10 @@ def replace_where_pinned(
         written = new.select(*columns).unionByName(kept.select(*columns))
         return write_changes(
             written,
-            pinned.table,
+            pinned.keyed,
             pinned.opts,
             Operation.INSERT_OVERWRITE,
             DmlCommit(reads),
-            spec=pinned.spec,
             partitions=partitions,
         )
 

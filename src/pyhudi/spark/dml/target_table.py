@@ -35,7 +35,7 @@ from pyhudi.spark.read.spark_scan import SparkScan
 from pyhudi.spark.session import check_not_stopped
 from pyhudi.spark.spark_types import null_columns, spark_schema
 from pyhudi.spark.write.dml_commit import RowLocations, RowPositions
-from pyhudi.spark.write.write_preparation import key_spec
+from pyhudi.spark.write.write_preparation import KeyedSnapshot, key_spec
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -68,6 +68,11 @@ class TargetSnapshot:
     spec: KeySpec
     schema: StructType
     nullable: frozenset[str]
+
+    @property
+    def keyed(self) -> KeyedSnapshot:
+        """The snapshot and its keys, as a write needs them."""
+        return KeyedSnapshot(self.table, self.spec)
 
     @property
     def merging(self) -> MergeSettings:

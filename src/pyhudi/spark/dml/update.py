@@ -114,9 +114,7 @@ def update_pinned(
             deletes=moves or marks,
             origin=origin,
         )
-        done = write_changes(
-            rows, target.table, target.opts, Operation.UPSERT, DmlCommit(reads, changes), spec=target.spec
-        )
+        done = write_changes(rows, target.keyed, target.opts, Operation.UPSERT, DmlCommit(reads, changes))
     if matched is None:
         matched = done.num_deletes + done.num_updates if moves else done.num_updates
     return ChangeResult(done, matched, rows_updated=matched)
@@ -213,9 +211,7 @@ def delete_pinned(spark: SparkSession, pinned: TargetSnapshot, selection: RowSel
     rows = select_names(rows, [*target.deletion_columns, *target.helpers]).withColumn(IS_DELETE, F.lit(True))
     origin, ordered = _origin(selection.where), bool(target.ordering_of_deletes)
     changes = RowChanges(target.locations, NewRecords.NONE, origin=origin, ordered_deletes=ordered)
-    done = write_changes(
-        rows, target.table, target.opts, Operation.DELETE, DmlCommit(target.reads, changes), spec=target.spec
-    )
+    done = write_changes(rows, target.keyed, target.opts, Operation.DELETE, DmlCommit(target.reads, changes))
     return ChangeResult(done, done.num_deletes, rows_deleted=done.num_deletes)
 
 

@@ -11,7 +11,6 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import Operation
 from pyhudi.config.misspelled_options import refuse_misspelled
 from pyhudi.errors import ConfigError, InvalidOptionError, TableExistsError
-from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.read.query.table_location import refuse_nested_table
 from pyhudi.services.upgrade.auto_upgrade import required_version
 from pyhudi.services.upgrade.upgrade_downgrade import UpgradeDowngrade
@@ -28,12 +27,11 @@ from pyhudi.spark.write.row_change_locations import CHANGE_COLUMNS
 from pyhudi.spark.write.stored_keys import identifies_records
 from pyhudi.spark.write.sync_after_write import check_sync_options, sync_after_write
 from pyhudi.spark.write.write_job import IdempotentCommit, WriteJob
-from pyhudi.spark.write.write_preparation import prepare_write
+from pyhudi.spark.write.write_preparation import KeyedSnapshot, prepare_write
 from pyhudi.spark.write.write_services import write_with_services
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.config.version_support import WRITABLE_VERSIONS
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.transaction.single_writer_locks import in_process_writer_lock
 from pyhudi.write.conflict_retries import with_retries
 from pyhudi.write.row_action import ROW_ACTION
@@ -171,7 +169,7 @@ class _WriteRequest:
 
     def job(self, client: TableMetaClient | None, operation: Operation) -> WriteJob:
         """Prepare the write to a table; None: to a new one."""
-        job = prepare_write(self.df, self.storage, client, operation, self.opts)
+        job = prepare_write(self.df, self.storage if client is None else client, operation, self.opts)
         return replace(job, partitions=self.partitions, idempotent=self.idempotent, cached=self.cached)
 
 
@@ -220,7 +218,7 @@ def _upgraded(df: DataFrame, client: TableMetaClient, operation: Operation, opts
     if to is None:
         return client
     if client.config.version in WRITABLE_VERSIONS:
-        prepare_write(df, client.storage, client, operation, opts)
+        prepare_write(df, client, operation, opts)
     spark = df.sparkSession
     table_options = client.config.validate_against(opts)
     UpgradeDowngrade(client, table_options, SparkCompactionRunner(spark), SparkFileStatsReader(spark)).run(to)
@@ -229,12 +227,11 @@ def _upgraded(df: DataFrame, client: TableMetaClient, operation: Operation, opts
 
 def write_changes(
     df: DataFrame,
-    table: TableSnapshot,
+    pinned: KeyedSnapshot,
     write_options: Mapping[str, object],
     operation: Operation,
     commit: DmlCommit,
     *,
-    spec: KeySpec,
     partitions: Sequence[str] = (),
 ) -> WriteResult:
     """Write the rows of an UPDATE, DELETE, MERGE or INSERT … REPLACE WHERE as one commit.
@@ -242,11 +239,10 @@ def write_changes(
     Args:
         df: The rows (`pyhudi.spark.write.row_change_locations`), or, without ``changes``, rows whose keys are
             looked up, possibly with their actions (`ROW_ACTION`) if they have the types of the table.
-        table: The snapshot that the statement has read.
+        pinned: The table as the statement has read it.
         write_options: Options of the statement.
         operation: Operation of the commit.
         commit: The files that the statement has read, and its changes.
-        spec: Specification of the keys of the table.
         partitions: Paths of the partitions that the operation insert_overwrite replaces.
 
     Raises:
@@ -256,9 +252,10 @@ def write_changes(
     opts = Options.parse(write_options)
     check_unsupported_options(opts)
     check_sync_options(df.sparkSession, opts)
-    changes, client = commit.changes, TableMetaClient(table.storage, table.config, opts)
+    changes, table = commit.changes, pinned.table
+    client = TableMetaClient(table.storage, table.config, opts)
     rows = df.drop(*CHANGE_COLUMNS, ROW_ACTION)
-    job = prepare_write(rows, table.storage, client, operation, opts, changes=changes, spec=spec, pinned=table)
+    job = prepare_write(rows, client, operation, opts, changes=changes, pinned=pinned)
     is_prepared = changes is None and ROW_ACTION not in df.columns
     job = replace(job, df=job.df if is_prepared else df, dml=commit, partitions=tuple(partitions))
     return sync_after_write(df.sparkSession, table.storage, opts, write_with_services(job))

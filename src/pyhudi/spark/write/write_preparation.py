@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -57,28 +57,37 @@ def partition_path_spec(storage: Storage, config: TableConfig, opts: Options) ->
     return replace(spec, sql_timestamps=True) if has_sql_timestamps(storage, config) else spec
 
 
+@dataclass(frozen=True, slots=True)
+class KeyedSnapshot:
+    """Snapshot of a table that a statement has read.
+
+    Attributes:
+        table: The snapshot.
+        spec: Specification of its keys (`key_spec`).
+    """
+
+    table: TableSnapshot
+    spec: KeySpec
+
+
 def prepare_write(
     df: DataFrame,
-    storage: Storage,
-    client: TableMetaClient | None,
+    table: TableMetaClient | Storage,
     operation: Operation,
     opts: Options,
     *,
     changes: RowChanges | None = None,
-    spec: KeySpec | None = None,
-    pinned: TableSnapshot | None = None,
+    pinned: KeyedSnapshot | None = None,
 ) -> WriteJob:
     """Check everything that can be checked without the data.
 
     Args:
         df: Rows to write.
-        storage: Storage of the table.
-        client: The table; None if it does not exist yet.
+        table: The table, or the storage of a new one.
         operation: Operation of the write.
         opts: Options of the write.
         changes: Differences from other writes, if the rows are changes of rows that were read.
-        spec: Specification of the keys of the table, if the caller has made it (`key_spec`).
-        pinned: Snapshot of the table that the caller has read; None: it is read now.
+        pinned: The table as the caller has read it; None: it is read now.
 
     Raises:
         ConfigError: Options contradict each other or the table.
@@ -87,6 +96,7 @@ def prepare_write(
     """
     _check_not_encrypted(df.sparkSession, opts)
     df = without_collations(df)
+    client, storage = (table, table.storage) if isinstance(table, TableMetaClient) else (None, table)
     target = WriteTarget.from_options(storage, client, opts)
     config, opts = target.config, target.opts
     stored_keys = changes is None and _has_stored_keys(df, client, config, operation)
@@ -94,29 +104,32 @@ def prepare_write(
     keeps_keys = changes is not None and changes.keeps_keys
     adds_records = changes is not None and changes.new_records is not NewRecords.NONE
     _check_operation(target, operation, located=located or stored_keys, adds_records=adds_records)
-    if pinned is None and client is not None:
-        pinned = TableSnapshot.load(client)
+    snapshot = None if pinned is None else pinned.table
+    if snapshot is None and client is not None:
+        snapshot = TableSnapshot.load(client)
+    if snapshot is not None:
+        _check_table(snapshot, operation, opts, keeps_keys=keeps_keys)
     if pinned is not None:
-        _check_table(pinned, operation, opts, keeps_keys=keeps_keys)
-    if spec is None:
-        spec = KeySpec.from_config(config, opts) if pinned is None else key_spec(pinned, opts)
+        spec = pinned.spec
+    else:
+        spec = KeySpec.from_config(config, opts) if snapshot is None else key_spec(snapshot, opts)
     spec = spec.at(storage)
     by_key = stored_keys and operation is Operation.DELETE  # needs no other column
     by_path = operation is Operation.DELETE_PARTITION and bool(opts.get_typed(options.PARTITIONS_TO_DELETE))
     rows = own_columns(df, may_be_none=by_key or by_path)
     _check_columns(rows, spec, target, operation, keyed=not (by_key or by_path or keeps_keys))
     check_time_zones(df.sparkSession, spec)
-    table = None if pinned is None else resolve_table_schema(pinned)
-    if table is not None and operation is Operation.DELETE:
-        unused = unused_by_deletes(from_spark_json(rows.schema.json()), table.schema, config, opts)
+    stored = None if snapshot is None else resolve_table_schema(snapshot)
+    if stored is not None and operation is Operation.DELETE:
+        unused = unused_by_deletes(from_spark_json(rows.schema.json()), stored.schema, config, opts)
         df, rows = df.drop(*unused), rows.drop(*unused)
     incoming = from_spark_json(rows.schema.json())
-    schema = write_schema(incoming, None if table is None else table.schema, config, operation, opts)
+    schema = write_schema(incoming, None if stored is None else stored.schema, config, operation, opts)
     # the key generator of Apache Hudi gets rows with the table's types, too
     keyed_by = [*spec.record_fields, *(field.name for field in spec.partition_fields), *target.merging.ordering_fields]
     rows = keep_stored_keys(as_in_table(df, keyed_by, schema)) if stored_keys else as_in_table(rows, keyed_by, schema)
-    existing = None if client is None or pinned is None else _existing(client, pinned, table, schema)
-    bucketing = _bucketing(target, pinned)
+    existing = None if client is None or snapshot is None else _existing(client, snapshot, stored, schema)
+    bucketing = _bucketing(target, snapshot)
     check_generator_usable(spec, config, bucketed=bucketing is not None)
     check_listed_columns(remove_meta_columns(schema), opts)
     check_index_of_write(storage, target.config, remove_meta_columns(schema), opts)

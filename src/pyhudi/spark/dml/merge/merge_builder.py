@@ -182,7 +182,7 @@ class MergeBuilder:
             repeated = counts is not None and counts.repeated_deletes
             rows, changes = merged.rows(cached, repeated=repeated)
             commit = DmlCommit(target.reads, changes, counts_changes=merged.are_counted_by_write)
-            done = write_changes(rows, target.table, target.opts, Operation.UPSERT, commit, spec=target.spec)
+            done = write_changes(rows, target.keyed, target.opts, Operation.UPSERT, commit)
         counts = counts or MergeCounts.of_write(done)
         return ChangeResult(done, counts.updated + counts.deleted, counts.updated, counts.inserted, counts.deleted)
 
@@ -205,7 +205,7 @@ class MergeBuilder:
         ordering = None if are_known else partial(target.ordering_values, rows.sparkSession)
         commit = DmlCommit(target.whole_table(), key_constraint=exact, ordering_values=ordering)
         try:
-            done = write_changes(rows, target.table, opts, Operation.UPSERT, commit, spec=target.spec)
+            done = write_changes(rows, target.keyed, opts, Operation.UPSERT, commit)
         except KeyConstraintError:
             return None
         planned = done.planned_changes

@@ -143,7 +143,7 @@ def rescale_buckets(spark: SparkSession, client: TableMetaClient, opts: Options,
 def _rescale_once(spark: SparkSession, client: TableMetaClient, opts: Options, new_counts: NewCounts) -> WriteResult:
     planned = BucketRescaling.plan(client, new_counts)
     opts = _write_options(opts, planned.before)
-    job = prepare_write(_rows(spark, planned, opts), client.storage, client, Operation.BUCKET_RESCALE, opts)
+    job = prepare_write(_rows(spark, planned, opts), client, Operation.BUCKET_RESCALE, opts)
     assert job.bucketing is not None
     bucketing = replace(job.bucketing, counts=planned.before)
     check_buckets(client.storage, bucketing, planned.slices, populate_meta_fields=client.config.populate_meta_fields)

@@ -47,7 +47,7 @@ def delete_expired_partitions(
             options.TABLE_SERVICES_ENABLED.key: "false",  # None follows, so their options are not checked.
         }
         delete_opts = Options.parse({**opts, **settings})
-        job = prepare_write(nothing, client.storage, client, Operation.DELETE_PARTITION, delete_opts)
+        job = prepare_write(nothing, client, Operation.DELETE_PARTITION, delete_opts)
 
         def choose(table: TableSnapshot, view: FileSystemView) -> Sequence[str]:
             expired[:] = ttl.expired(table, view)
