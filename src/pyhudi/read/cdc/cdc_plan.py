@@ -19,8 +19,7 @@ from pyhudi.read.execution.file_slice_reader import column_names, slice_context
 from pyhudi.read.query.query import Query
 from pyhudi.read.schema.partition_values import PathColumns, decode_paths, partition_column_values
 from pyhudi.read.schema.table_columns import path_columns, query_columns, resolve_table_schema
-from pyhudi.read.selection.incremental_files import CompletedWrite
-from pyhudi.read.selection.incremental_query import data_writes
+from pyhudi.read.selection.completed_writes import CompletedWrite, data_writes
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.table_snapshot import TableSnapshot

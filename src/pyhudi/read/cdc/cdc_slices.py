@@ -13,8 +13,7 @@ from pyhudi.format.file_names import BASE, CDC, LOG
 from pyhudi.read.cdc.cdc_context import CdcContext
 from pyhudi.read.cdc.cdc_inference import CHANGED_FILES, CdcInferenceCase
 from pyhudi.read.cdc.retained_images import earliest_retained_image
-from pyhudi.read.selection.incremental_files import CompletedWrite
-from pyhudi.read.selection.incremental_query import completed_compactions
+from pyhudi.read.selection.completed_writes import CompletedWrite, completed_compactions
 from pyhudi.read.selection.table_files import TableFiles
 from pyhudi.storage import Storage
 from pyhudi.storage.concurrent_reads import concurrent_map

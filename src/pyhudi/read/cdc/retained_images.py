@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.arrow.arrays import contiguous
-from pyhudi.read.selection.incremental_files import CompletedWrite
+from pyhudi.read.selection.completed_writes import CompletedWrite
 from pyhudi.read.selection.retention_limits import retained_by_cleaning
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.archive.archived_timeline import archived_writes

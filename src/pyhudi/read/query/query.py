@@ -35,6 +35,11 @@ class InstantRange:
         """Return True if an instant's time (see `by_completion`) is between start and end."""
         return (self.begin is None or time > self.begin) and (self.end is None or time <= self.end)
 
+    def is_crossed_by(self, requested: str, time: str) -> bool:
+        """Return True if a write was requested before the end of a range of completion times, and completed after
+        it."""
+        return self.by_completion and self.end is not None and requested <= self.end < time
+
     def selects(self, requested: str) -> bool:
         """Return True unless ``only`` excludes an active commit of the range."""
         return self.only is None or requested in self.only

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.arrow.arrays import contiguous
 from pyhudi.format.file_names import BASE, LOG, file_names_of, file_paths, parse_names
+from pyhudi.read.selection.completed_writes import CompletedWrite
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.table.view.file_group_keys import group_keys, in_groups
-from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
+from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA
 
 _WRITTEN_SCHEMA = pa.schema(
     [(name, pa.string()) for name in ("partition", "file_id", "path", "order", "kind", "instant")]
 )
-
-
-@dataclass(frozen=True, slots=True)
-class CompletedWrite:
-    """A completed write: its requested time, the time used for the range, and a function that returns its metadata."""
-
-    requested: str
-    time: str
-    read: Callable[[], CommitMetadata]
 
 
 def written_files(writes: Sequence[CompletedWrite]) -> pa.Table:

@@ -9,33 +9,33 @@ overwritten after it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from threading import Lock
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.config.enums import HollowPolicy
-from pyhudi.config.options import HOLLOW_COMMIT_POLICY, INCREMENTAL_FALLBACK_FULL_SCAN
+from pyhudi.config.options import INCREMENTAL_FALLBACK_FULL_SCAN
 from pyhudi.errors import IncompleteRangeWarning, QueryError, warn
 from pyhudi.merge.logs.valid_log_blocks import InstantsCompletedBy
 from pyhudi.read.query.query import FIRST_BY_COMPLETION, InstantRange, Query
 from pyhudi.read.selection.commit_time_filter import CommitTimes
-from pyhudi.read.selection.incremental_files import CompletedWrite, lost_files, replaced_by, written_files
-from pyhudi.read.selection.retention_limits import first_pending_write, retained_from
+from pyhudi.read.selection.completed_writes import (
+    CompletedWrite,
+    active_writes_of,
+    archived_writes_of,
+    completed_compactions,
+)
+from pyhudi.read.selection.incremental_files import lost_files, replaced_by, written_files
+from pyhudi.read.selection.retention_limits import retained_from
 from pyhudi.read.selection.selected_slices import InstantBounds, Selection
-from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.table.moved_instants import refuse_moved_instants
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_slicing import SLICE_SCHEMA, has_logs_named_by_slice
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.archive.archived_timeline import archived_writes, completions_after, read_archived_timeline
-from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit
-from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant
+from pyhudi.timeline.archive.archived_timeline import completions_after
 from pyhudi.timeline.operation_types import COMPACT, REWRITING_OPERATIONS
 
 
@@ -48,8 +48,8 @@ def select_incremental(table: TableSnapshot, query: Query) -> Selection:
     """
     refuse_moved_instants(table.active)
     active, instants = table.active, query.instants
-    active_writes = _active_writes(active, query)
-    archived = _archived_writes(table, instants, active_writes)
+    active_writes = active_writes_of(active, query)
+    archived = archived_writes_of(table, instants, active_writes)
     reached = [w for w in active_writes if instants.includes(w.time)]
     inside = [w for w in reached if instants.selects(w.requested)]
     from_start = instants.begin is None or (
@@ -96,24 +96,6 @@ def _commit_times(
     return CommitTimes(after=instants.begin, up_to=max(w.requested for w in selected))
 
 
-def data_writes(table: TableSnapshot, query: Query) -> list[CompletedWrite]:
-    """Return all completed writes of a range, including archived ones; of active ones only those that the query
-    selects.
-
-    Raises:
-        QueryError: An earlier write is pending, and the range refers to requested times.
-        TransactionError: Apache Hudi has changed the version of the table halfway.
-    """
-    refuse_moved_instants(table.active)
-    instants = query.instants
-    active_writes = _active_writes(table.active, query)
-    bounded = instants if instants.begin is not None else replace(instants, begin="0")
-    archived = _archived_writes(table, bounded, active_writes)
-    selected = [w for w in active_writes if instants.selects(w.requested)]
-    by_instant = {w.requested: w for w in (*(archived or ()), *selected) if instants.includes(w.time)}
-    return list(by_instant.values())
-
-
 @dataclass(frozen=True, slots=True)
 class _WritesAcrossEnd:
     """Writes, active or archived, that were requested before the end of a range of completion times, and completed
@@ -136,7 +118,7 @@ def _writes_across_end(
         return _WritesAcrossEnd()
     end = instants.end
     done = [i for i in active.timeline.writes().completed().up_to(end) if i.order_time > end]
-    late = [w for w in archived if _is_across(instants, w.requested, w.time)]
+    late = [w for w in archived if instants.is_crossed_by(w.requested, w.time)]
     compactions = completed_compactions(active, done) | {w.requested for w in late if w.read().operation == COMPACT}
     times = {i.requested: i.order_time for i in done} | {w.requested: w.time for w in late}
     return _WritesAcrossEnd(compactions, {write: time for write, time in times.items() if write not in compactions})
@@ -186,19 +168,6 @@ def _rewriting(instants: InstantRange, reached: Sequence[CompletedWrite]) -> lis
     return [w for w in others if w.read().operation in REWRITING_OPERATIONS]
 
 
-def completed_compactions(active: ActiveTimeline, commits: Iterable[Instant]) -> frozenset[str]:
-    """Return the requested times of the compactions among completed commits. Their base files have all records up to
-    these times."""
-    candidates = [i for i in commits if i.action == Action.COMMIT]
-    operations = concurrent_map(lambda i: active.commit_metadata(i).operation, candidates)
-    pairs = zip(candidates, operations, strict=True)
-    return frozenset(i.requested for i, operation in pairs if operation == COMPACT)
-
-
-def _is_across(instants: InstantRange, requested: str, time: str) -> bool:
-    return instants.by_completion and instants.end is not None and requested <= instants.end < time
-
-
 def _written_by(table: TableSnapshot, instants: InstantRange, slices: pa.Table) -> InstantsCompletedBy | None:
     """Return the instants whose log blocks belong to a range of completion times; None if the files have been selected
     by that."""
@@ -222,81 +191,3 @@ def _fall_back(table: TableSnapshot, query: Query, why: str) -> Selection:
     )
     view = FileSystemView.load(table)
     return Selection(view.latest_slices(), view.partitions)
-
-
-# --- the writes of the range -----------------------------------------------------------------------------------------
-
-
-def _active_writes(active: ActiveTimeline, query: Query) -> list[CompletedWrite]:
-    instants = query.instants
-    done = [i for i in active.timeline.writes() if i.is_completed]
-    if not instants.by_completion and instants.only is None:
-        done = _without_hollow_commits(active, done, query.incremental.hollow_policy)
-    return [CompletedWrite(i.requested, _time(i, instants), partial(active.commit_metadata, i)) for i in done]
-
-
-def _time(instant: Instant, instants: InstantRange) -> str:
-    return instant.order_time if instants.by_completion else instant.requested
-
-
-def _without_hollow_commits(active: ActiveTimeline, done: list[Instant], policy: HollowPolicy) -> list[Instant]:
-    pending = first_pending_write(active)
-    if pending is None or not any(i.requested > pending.requested for i in done):
-        return done
-    if policy is HollowPolicy.BLOCK:
-        return [i for i in done if i.requested < pending.requested]
-    raise QueryError(
-        f"the {pending.action} {pending.requested} is pending while later writes have completed: an incremental "
-        "reader that continues after the last of them would miss it. Let a writer complete it or roll it back, "
-        f"or set {HOLLOW_COMMIT_POLICY.key!r} to 'BLOCK' to read only earlier writes"
-    )
-
-
-def _archived_writes(
-    table: TableSnapshot, instants: InstantRange, active_writes: Sequence[CompletedWrite]
-) -> list[CompletedWrite] | None:
-    """Return archived writes if the range may include them; None if they need not be read.
-
-    A range from the start to a time in the active timeline does not need them, because it includes everything up to
-    there. Commits with savepoints stay in the active timeline while later ones are archived, and a write that ran long
-    may be archived before others that completed earlier.
-    """
-    active = table.active
-    since = instants.end if instants.begin is None else instants.begin
-    if since is None:
-        return None
-    start = active.timeline.start
-    earliest = min((w.time for w in active_writes if start is None or w.requested >= start), default=None)
-    if earliest is not None and since >= earliest and not (instants.by_completion and _archived_since(active, since)):
-        return None
-    names = archived_writes(table.storage, active.layout)
-    time = pc.coalesce(names["completion"], names["requested"]) if instants.by_completion else names["requested"]
-    rows = list(zip(names["requested"].to_pylist(), time.to_pylist(), strict=True))
-    needed = (r for r, at in rows if instants.includes(at) or _is_across(instants, r, at))
-    metadata = _Archive(table, min(needed, default=""))
-    return [CompletedWrite(requested, at, partial(metadata.read, requested)) for requested, at in rows]
-
-
-def _archived_since(active: ActiveTimeline, time: str) -> bool:
-    return bool(archived_writes(active.storage, active.layout, completed_after=time).num_rows)
-
-
-class _Archive:
-    """Metadata of archived writes from ``oldest`` on, read at once on first use. Thread-safe."""
-
-    def __init__(self, table: TableSnapshot, oldest: str) -> None:
-        self._table = table
-        self._oldest = oldest
-        self._lock = Lock()
-        self._found: dict[str, bytes] | None = None
-
-    def read(self, requested: str) -> CommitMetadata:
-        with self._lock:
-            if self._found is None:
-                table = read_archived_timeline(self._table.storage, self._table.active.layout, after=self._oldest[:-1])
-                table = table.filter(pc.is_in(table["action"], value_set=pa.array(sorted(WRITE_ACTIONS))))
-                self._found = dict(zip(table["requested"].to_pylist(), table["metadata"].to_pylist(), strict=True))
-        data = self._found.get(requested)
-        if data is None:
-            raise QueryError(f"the archived timeline has no metadata for the write {requested}; begin after it")
-        return decode_commit(data)
