@@ -24,7 +24,8 @@ from pyhudi.merge.batch_sizes import BATCH_ROWS, BatchLimits
 from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.merge.logs.log_block_records import LogRecordColumns, PositionsError, add_block_versions
 from pyhudi.merge.logs.log_file_pool import LogFiles
-from pyhudi.merge.logs.merged_log_records import LogRecordVersions, MergedLogRecords
+from pyhudi.merge.logs.log_record_versions import LogRecordVersions
+from pyhudi.merge.logs.merged_log_records import MergedLogRecords
 from pyhudi.merge.logs.valid_log_blocks import valid_blocks
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.schema.evolution.schema_projection import conform

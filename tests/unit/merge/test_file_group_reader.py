@@ -328,7 +328,7 @@ def test_constant_columns(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("budget", [1, 1 << 30])
 def test_a_merger_of_the_user(tmp_path: Path, budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyhudi.merge.logs.merged_log_records._CUSTOM_ROWS", 2)
+    monkeypatch.setattr("pyhudi.merge.logs.log_record_versions._CUSTOM_ROWS", 2)
     schema = pa.schema([("id", pa.string()), ("o", pa.int64()), ("n", pa.int32())])
     made = Slice(tmp_path, schema=schema)
     made.base(1, [{"id": k, "o": 1, "n": 1} for k in "abc"])

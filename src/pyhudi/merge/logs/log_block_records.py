@@ -17,7 +17,7 @@ from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.keygen.record_key_formatter import record_keys
 from pyhudi.merge.key_filter import KeyFilter
 from pyhudi.merge.logs.log_record_filter import LogRecordFilter
-from pyhudi.merge.logs.merged_log_records import LogRecordVersions
+from pyhudi.merge.logs.log_record_versions import LogRecordVersions
 from pyhudi.merge.modes.delete_marker import DeleteMarker
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.modes.record_versions import RecordVersions, as_nullable_fields
