@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import struct
-from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ import pyarrow.compute as pc
 from pyhudi.errors import FormatError
 from pyhudi.format.hfile import hfile_blocks as blocks
 from pyhudi.format.hfile.block_index import IndexEntry, leaf_entries, root_entries
+from pyhudi.format.hfile.block_search import keys_by_block, prefixes_by_block, span_of_prefix
 from pyhudi.format.hfile.key_values import ENTRY_SCHEMA, Entries
 from pyhudi.format.range_reader import RangeReader, Source, open_ranges, read_exactly
 from pyhudi.storage.byte_bounded_cache import ByteBoundedCache
@@ -39,8 +39,6 @@ _SCAN_BLOCKS, _LOOKUP_BLOCKS = 64, 256
 entries."""
 _GAP_BYTES = 128 * 1024
 """Maximum bytes between two blocks that are read by one request."""
-_ORDERED_OTHERWISE = r"[\xee-\xff]"
-"""First bytes of letters from U+E000 on, which the order of UTF-16 units has in another place than that of bytes."""
 _KEPT_BLOCKS, _KEPT_BYTES = 16, 4 << 20
 """Maximum number of requested blocks, and maximum bytes of a file, for which blocks are cached: a scan of a large file
 would evict blocks that are requested repeatedly."""
@@ -152,7 +150,7 @@ class HFileReader:
         """
         sorted_keys = pc.unique(keys.cast(pa.binary())).drop_null()
         sorted_keys = sorted_keys.take(pc.sort_indices(sorted_keys))
-        keys_of_block = _by_block_of_any_order(self._first_keys, sorted_keys)
+        keys_of_block = keys_by_block(self._first_keys, sorted_keys)
         tables = []
         keep = self._keeps(len(keys_of_block))
         for run in self._runs(list(keys_of_block), _RUN_BLOCKS if keep else _LOOKUP_BLOCKS):
@@ -170,7 +168,7 @@ class HFileReader:
     def prefixes(self, prefixes: Iterable[bytes]) -> pa.Table:
         """Return the entries whose keys start with any of these prefixes. Reads only blocks that may contain them, once
         each."""
-        by_block = self._prefixes_by_block(prefixes)
+        by_block = prefixes_by_block(self._first_keys, prefixes)
         found = []
         keep = self._keeps(len(by_block))
         for run in self._runs(list(by_block)):
@@ -180,25 +178,9 @@ class HFileReader:
                 run_prefixes = list(dict.fromkeys(prefix for number in run for prefix in by_block[number]))
                 parts = [(self._parsed(run).batch(), run_prefixes)]
             for batch, block_prefixes in parts:
-                spans = [(prefix, _span(batch["key"], prefix)) for prefix in block_prefixes]
+                spans = [(prefix, span_of_prefix(batch["key"], prefix)) for prefix in block_prefixes]
                 found += [batch.slice(start, end - start) for _, (start, end) in spans if end > start]
         return pa.Table.from_batches(found, ENTRY_SCHEMA)
-
-    def _prefixes_by_block(self, prefixes: Iterable[bytes]) -> dict[int, list[bytes]]:
-        """Return the numbers of the blocks that may have keys with these prefixes, ascending, with their prefixes."""
-        # Prefixes that start with another one are redundant, and would return entries twice.
-        distinct: list[bytes] = []
-        for prefix in sorted(set(prefixes)):
-            if not distinct or not prefix.startswith(distinct[-1]):
-                distinct.append(prefix)
-        by_block: dict[int, list[bytes]] = {}
-        for prefix in distinct:
-            start = max(0, bisect_left(self._first_keys, prefix) - 1)
-            for number in range(start, len(self.index)):
-                if self._first_keys[number] > prefix and not self._first_keys[number].startswith(prefix):
-                    break
-                by_block.setdefault(number, []).append(prefix)
-        return by_block
 
     @lazy_property
     def _first_keys(self) -> list[bytes]:
@@ -275,59 +257,3 @@ class HFileReader:
                 self._cache.put(names[place], batch, batch.nbytes)
                 found[place] = batch
         return [batch for batch in found if batch is not None]
-
-
-def _by_block_of_any_order(firsts: list[bytes], keys: pa.Array) -> dict[int, pa.Array]:
-    """Return the sorted keys that each block may contain, by numbers of blocks, ascending.
-
-    Apache Hudi 1.2.0 writes files of the record index in the order of UTF-16 units. A key that is in another block then
-    is looked for in both, and the blocks are not in the order of bytes.
-    """
-    found = dict(_by_block(firsts, keys))
-    elsewhere = keys.filter(pc.match_substring_regex(keys, _ORDERED_OTHERWISE)).to_pylist()
-    java_firsts = [_utf16(first) for first in firsts] if elsewhere else []
-    if not elsewhere or any(a > b for a, b in itertools.pairwise(java_firsts)):
-        return found
-    for key in elsewhere:
-        block = bisect_right(java_firsts, _utf16(key)) - 1
-        if block >= 0:
-            found.setdefault(block, keys[:0])
-    return dict(sorted(found.items()))
-
-
-def _utf16(key: bytes) -> bytes:
-    return key.decode(errors="replace").encode("utf-16-be")
-
-
-def _by_block(firsts: list[bytes], keys: pa.Array) -> Iterator[tuple[int, pa.Array]]:
-    """Yield the numbers of blocks, each with those of the sorted keys that it may contain."""
-    texts = keys.to_pylist()
-    start = 0
-    while start < len(texts):
-        block = bisect_right(firsts, texts[start]) - 1
-        end = len(texts) if block + 1 >= len(firsts) else bisect_left(texts, firsts[block + 1], start)
-        if block >= 0:
-            yield block, keys.slice(start, end - start)
-        start = end
-
-
-def _first_from(keys: pa.Array, key: bytes, start: int = 0) -> int:
-    """Return the index, at least ``start``, of the first of the sorted keys that is not less than ``key``."""
-    low, high = start, len(keys)
-    while low < high:
-        middle = (low + high) // 2
-        if keys[middle].as_py() < key:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-def _span(keys: pa.Array, prefix: bytes) -> tuple[int, int]:
-    """Return the range of the sorted keys that start with a prefix."""
-    start = _first_from(keys, prefix)
-    # The range ends before the least key that is greater than all keys with the prefix.
-    rest = prefix.rstrip(b"\xff")
-    if not rest:
-        return start, len(keys)
-    return start, _first_from(keys, rest[:-1] + bytes([rest[-1] + 1]), start)
