@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.catalog_sync.catalogs.glue_catalog import GlueCatalog, s3_uri
+from pyhudi.catalog_sync.catalogs.glue_catalog import GlueCatalog
+from pyhudi.catalog_sync.catalogs.glue_entries import s3_uri
 from pyhudi.catalog_sync.sync_result import TableSyncResult
 from pyhudi.errors import CatalogError, ConfigError
 from pyhudi.timeline.instant import Action

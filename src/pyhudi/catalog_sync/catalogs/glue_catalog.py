@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pyhudi.catalog_sync.catalogs.catalog_entries import (
-    EXTERNAL_TABLE,
-    CatalogColumn,
-    CatalogEntry,
-    CatalogPartition,
-    StorageFormat,
+from pyhudi.catalog_sync.catalogs.catalog_entries import CatalogEntry, CatalogPartition
+from pyhudi.catalog_sync.catalogs.glue_entries import (
+    METADATA_LISTING,
+    entry_of,
+    glue_columns,
+    partition_input,
+    partition_of,
+    s3_uri,
+    storage_descriptor,
 )
 from pyhudi.errors import (
     AlreadyInCatalogError,
@@ -32,8 +35,6 @@ _READ, _CHANGE, _DELETE = 1000, 100, 25
 """Numbers of partitions that Glue takes in a request."""
 _REFUSED = "InvalidInputException"
 """Code of a response to content that Glue does not take; others are of the service, or of permissions."""
-_METADATA_LISTING = "hudi.metadata-listing-enabled"
-_S3A = ("s3a://", "s3n://")
 _NAMES = ("DatabaseName", "TableName", "Name")
 """Arguments that Glue stores in lower case."""
 _INPUT = ("Name", "Description", "Owner", "Retention", "StorageDescriptor", "PartitionKeys", "TableType", "Parameters")
@@ -111,7 +112,7 @@ class GlueCatalog:
             stored = self._send("get_table", DatabaseName=database, Name=name)["Table"]
         except NotInCatalogError:
             return None
-        return _table(database.lower(), stored)
+        return entry_of(database.lower(), stored)
 
     def create_table(self, table: CatalogEntry) -> None:
         """Create a table.
@@ -120,7 +121,7 @@ class GlueCatalog:
             AlreadyInCatalogError: There is one of the name.
         """
         made = {"Name": table.name.lower(), "TableType": table.type, **self._content(table)}
-        made["PartitionKeys"] = _columns(table.partition_columns)
+        made["PartitionKeys"] = glue_columns(table.partition_columns)
         self._send("create_table", DatabaseName=table.database, TableInput=made)
 
     def alter_table(self, table: CatalogEntry, *, cascade: bool = False) -> None:
@@ -151,8 +152,11 @@ class GlueCatalog:
         self._send("delete_table", DatabaseName=database, Name=name)
 
     def _content(self, table: CatalogEntry) -> dict[str, Any]:
-        listing = {_METADATA_LISTING: str(self._lists_metadata).upper()}
-        return {"StorageDescriptor": _descriptor(table, table.location), "Parameters": {**table.properties, **listing}}
+        listing = {METADATA_LISTING: str(self._lists_metadata).upper()}
+        return {
+            "StorageDescriptor": storage_descriptor(table, table.location),
+            "Parameters": {**table.properties, **listing},
+        }
 
     # --- partitions ------------------------------------------------------------------------------------------------
 
@@ -167,7 +171,7 @@ class GlueCatalog:
                 ExcludeColumnSchema=True,
                 **token,
             )
-            yield from map(_partition, page["Partitions"])
+            yield from map(partition_of, page["Partitions"])
             if not page.get("NextToken"):
                 return
             token = {"NextToken": page["NextToken"]}
@@ -180,7 +184,7 @@ class GlueCatalog:
                 answer = self._send(
                     "batch_get_partition", DatabaseName=table.database, TableName=table.name, PartitionsToGet=wanted
                 )
-                yield from map(_partition, answer["Partitions"])
+                yield from map(partition_of, answer["Partitions"])
                 rest = list(answer.get("UnprocessedKeys", ()))
                 if len(rest) == len(wanted):
                     raise CatalogError(
@@ -195,7 +199,7 @@ class GlueCatalog:
                 "batch_create_partition",
                 DatabaseName=table.database,
                 TableName=table.name,
-                PartitionInputList=[_partition_input(table, one) for one in some],
+                PartitionInputList=[partition_input(table, one) for one in some],
             )
             self._check(answer, "AlreadyExistsException")
 
@@ -203,7 +207,7 @@ class GlueCatalog:
         """Change partitions to the locations, and to the format and columns of their table."""
         for some in self._batches(partitions, _CHANGE):
             entries = [
-                {"PartitionValueList": list(one.values), "PartitionInput": _partition_input(table, one)} for one in some
+                {"PartitionValueList": list(one.values), "PartitionInput": partition_input(table, one)} for one in some
             ]
             answer = self._send(
                 "batch_update_partition", DatabaseName=table.database, TableName=table.name, Entries=entries
@@ -273,52 +277,3 @@ def _connect(endpoint: GlueEndpoint) -> BaseClient:
         return Session().client("glue", region_name=endpoint.region, endpoint_url=endpoint.url, **endpoint.credentials)
     except (BotoCoreError, ValueError) as error:
         raise ConfigError(f"cannot connect to AWS Glue ({error}); set hoodie.aws.glue.region, or AWS_REGION") from error
-
-
-def _table(database: str, stored: Mapping[str, Any]) -> CatalogEntry:
-    sd = stored.get("StorageDescriptor", {})
-    serde = sd.get("SerdeInfo", {})
-    properties = {key: value for key, value in stored.get("Parameters", {}).items() if key != _METADATA_LISTING}
-    return CatalogEntry(
-        database,
-        stored["Name"],
-        _entries(sd.get("Columns", ())),
-        _entries(stored.get("PartitionKeys", ())),
-        sd.get("Location", ""),
-        StorageFormat(sd.get("InputFormat", ""), sd.get("OutputFormat", ""), serde.get("SerializationLibrary", "")),
-        dict(serde.get("Parameters", {})),
-        properties,
-        stored.get("TableType", EXTERNAL_TABLE),
-    )
-
-
-def _entries(columns: Iterable[Mapping[str, str]]) -> tuple[CatalogColumn, ...]:
-    return tuple(CatalogColumn(one["Name"], one.get("Type", ""), one.get("Comment", "")) for one in columns)
-
-
-def _columns(columns: Iterable[CatalogColumn]) -> list[dict[str, str]]:
-    return [{"Name": column.name, "Type": column.type, "Comment": column.comment} for column in columns]
-
-
-def _descriptor(table: CatalogEntry, location: str) -> dict[str, Any]:
-    return {
-        "Columns": _columns(table.columns),
-        "Location": s3_uri(location),
-        "InputFormat": table.format.input,
-        "OutputFormat": table.format.output,
-        "SerdeInfo": {"SerializationLibrary": table.format.serde, "Parameters": dict(table.serde_properties)},
-    }
-
-
-def _partition_input(table: CatalogEntry, partition: CatalogPartition) -> dict[str, Any]:
-    return {"Values": list(partition.values), "StorageDescriptor": _descriptor(table, partition.location)}
-
-
-def _partition(stored: Mapping[str, Any]) -> CatalogPartition:
-    return CatalogPartition(tuple(stored["Values"]), stored.get("StorageDescriptor", {}).get("Location", ""))
-
-
-def s3_uri(location: str) -> str:
-    """Return a URI with the scheme that Athena takes."""
-    scheme = next((one for one in _S3A if location.startswith(one)), "")
-    return f"s3://{location.removeprefix(scheme)}" if scheme else location
