@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from pyhudi.config.enums import InvalidText
 from pyhudi.format.base_file import orc, parquet
+from pyhudi.format.base_file.filtered_parquet_file import FilteredFile
 from pyhudi.format.corruption_errors import as_corruption
 from pyhudi.merge.batch_sizes import BatchLimits, pieces
 from pyhudi.merge.skeleton_file import open_skeleton
@@ -91,7 +92,7 @@ def read_base(storage: Storage, path: str, read: BaseRead) -> Iterator[pa.Record
             size = read.limits.rows_of(parquet.row_bytes(file.metadata, inside))
             batches = parquet.read_batches(file, list(inside), batch_size=size, invalid_text=invalid_text)
         else:
-            file = parquet.FilteredFile(source, invalid_text)
+            file = FilteredFile(source, invalid_text)
             if read.keys is not None and not file.may_have(read.keys):
                 return
             batches, checked = _filtered(file, read, condition)
@@ -114,9 +115,7 @@ def _skeleton_rows(storage: Storage, path: str, read: BaseRead) -> Iterator[pa.R
                 yield conform(with_table_names(piece, inside, read.names), schema)
 
 
-def _filtered(
-    file: parquet.FilteredFile, read: BaseRead, condition: Condition
-) -> tuple[Iterator[pa.RecordBatch], bool]:
+def _filtered(file: FilteredFile, read: BaseRead, condition: Condition) -> tuple[Iterator[pa.RecordBatch], bool]:
     """Return batches of a Parquet file, and whether the condition has been applied: it is if the file has its columns
     with the same names and types."""
     schema, inside = read.schema, read.file_columns

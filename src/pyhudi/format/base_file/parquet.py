@@ -9,20 +9,15 @@ import json
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from pyhudi.config.enums import InvalidText
 from pyhudi.errors import FormatError
 from pyhudi.format.base_file import base_file_footer
 from pyhudi.format.base_file.base_file_footer import NAN_KEY, Footer
-from pyhudi.format.base_file.parquet_page_selection import select_pages
 from pyhudi.format.corruption_errors import as_corruption
-from pyhudi.format.utf8_validation import has_text, valid_text
+from pyhudi.format.utf8_validation import valid_text
 from pyhudi.schema.logical_types.blobs import BLOB, BLOB_IN_FILES
 from pyhudi.schema.logical_types.variants import VARIANT, has_variant_fields
 from pyhudi.schema.logical_types.vectors import (
@@ -35,10 +30,9 @@ from pyhudi.schema.logical_types.vectors import (
 from pyhudi.schema.table_types import with_changed_children
 from pyhudi.schema.type_conversion import convert_children, is_like_nested
 
-_NUMBER = "_pyhudi_row_number"
-_FEW_ROWS = 64
-"""Rows up to which pages are picked that have them."""
-_INT96, _INT96_UNIT = "INT96", "us"
+_INT96 = "INT96"
+INT96_UNIT = "us"
+"""Unit of 96-bit timestamps as read."""
 _INSTANT = pa.timestamp("us", "UTC")
 
 
@@ -62,7 +56,7 @@ def open_file(
             metadata=metadata,
             read_dictionary=list(dictionary_columns),
             pre_buffer=pre_buffer,
-            coerce_int96_timestamp_unit=_INT96_UNIT,
+            coerce_int96_timestamp_unit=INT96_UNIT,
         )
         _ = file.schema_arrow.names  # Decodes the footer.
     return file
@@ -86,10 +80,11 @@ def dictionary_encoded_columns(file: pq.ParquetFile) -> frozenset[str]:
 def read_footer(source: Any) -> Footer:
     """Return Hudi's entries in the footer of a base file (path, buffer, random-access file or open ParquetFile)."""
     file = source if isinstance(source, pq.ParquetFile) else open_file(source, pre_buffer=False)
-    return _footer(file.metadata, read_schema(file))
+    return footer_of(file.metadata, read_schema(file))
 
 
-def _footer(metadata: pq.FileMetaData, schema: pa.Schema) -> Footer:
+def footer_of(metadata: pq.FileMetaData, schema: pa.Schema) -> Footer:
+    """Return the footer of a file with these columns."""
     entries = dict(metadata.metadata or {})
     text = entries.get(base_file_footer.BLOOM_KEY.encode()) or entries.get(base_file_footer.OLD_BLOOM_KEY.encode())
     return Footer(
@@ -135,10 +130,11 @@ def row_count(source: Any) -> int:
 def read_schema(file: pq.ParquetFile) -> pa.Schema:
     """Return the columns of a file as returned by `read_batches`: all nullable, 96-bit timestamps of other writers
     as instants, and vectors as such where the footer names them."""
-    return _read_schema(file.schema_arrow, file.metadata)
+    return schema_as_read(file.schema_arrow, file.metadata)
 
 
-def _read_schema(schema: pa.Schema, metadata: pq.FileMetaData) -> pa.Schema:
+def schema_as_read(schema: pa.Schema, metadata: pq.FileMetaData) -> pa.Schema:
+    """Return the columns of a file with this Arrow schema, as `read_schema`."""
     leaves: dict[str, list[bool]] = {}
     for i in range(metadata.num_columns):
         leaf = metadata.schema.column(i)
@@ -206,10 +202,10 @@ def read_batches(
     selected = schema.names if columns is None else [name for name in columns if name in schema.names]
     with as_corruption("cannot read the Parquet file"):
         stored = file.iter_batches(batch_size=batch_size, columns=selected, row_groups=row_groups)
-        yield from valid_text((_as_read(batch, schema) for batch in stored), invalid_text)
+        yield from valid_text((as_read(batch, schema) for batch in stored), invalid_text)
 
 
-def _as_read(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def as_read(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Return a batch as read by Arrow with the types of `read_schema`."""
     if not batch.num_columns:
         return batch
@@ -228,80 +224,3 @@ def _as_type(column: pa.Array, data_type: pa.DataType) -> pa.Array:
     if is_like_nested(column.type, data_type):
         return convert_children(column, data_type, "", lambda child, target, _: _as_type(child, target))
     return column.cast(data_type)
-
-
-class FilteredFile:
-    """A base file from which Arrow reads the rows that satisfy a condition, pruning row groups by their statistics.
-
-    Attributes:
-        schema: Columns as returned by `batches`.
-        comparable: Columns supported in conditions.
-        has_int96: The file has 96-bit timestamps.
-    """
-
-    def __init__(self, source: Any, invalid_text: InvalidText = InvalidText.FAIL) -> None:
-        """Open it: a random-access file."""
-        self._form = ds.ParquetFileFormat(pre_buffer=True, coerce_int96_timestamp_unit=_INT96_UNIT)
-        self._fragment = self._form.make_fragment(source)
-        self._source = source
-        stored = self._fragment.physical_schema
-        self._invalid_text = invalid_text
-        self.schema = _read_schema(stored, self._fragment.metadata)
-        self.has_int96 = has_int96(self._fragment.metadata)
-        replaces = invalid_text is InvalidText.REPLACE
-        self.comparable = frozenset(
-            field.name
-            for field in self.schema
-            if stored.field(field.name).type == field.type and not (replaces and has_text(field.type))
-        )
-
-    def may_have(self, keys: pa.StringArray) -> bool:
-        """Return False if the footer excludes all of these keys, by its range of record keys or its bloom filter."""
-        footer = _footer(self._fragment.metadata, self.schema)
-        bounds = base_file_footer.in_one_order(pa.array([footer.min_key, footer.max_key], pa.string()))
-        above, below = pc.greater_equal(keys, bounds[0]), pc.less_equal(keys, bounds[1])
-        keys = keys.filter(pc.and_(pc.fill_null(above, True), pc.fill_null(below, True)))
-        bloom = footer.bloom_filter() if len(keys) else None
-        return len(keys) > 0 and (bloom is None or bool(pc.any(bloom.might_contain(keys)).as_py()))
-
-    def batches(
-        self,
-        columns: Sequence[str],
-        condition: pc.Expression | None,
-        batch_size: int,
-        tested: Sequence[str] = (),
-    ) -> Iterator[pa.RecordBatch]:
-        """The rows that meet a condition on `comparable` columns. With the columns that are ``tested`` for that, they
-        are looked for first: of row groups without such rows nothing else is read, and if there are few of them, of
-        the others the pages that have them.
-
-        Raises:
-            FormatError: Text is not valid UTF-8. Errors of Arrow for corrupt data are passed on.
-        """
-        fragment = self._fragment
-        if condition is not None and tested:
-            numbers = [group.id for group in fragment.subset(condition).row_groups]
-            matching = [(n, rows) for n in numbers if len(rows := self._matching_rows(n, condition, tested))]
-            pages = self._pages(matching)
-            if pages is None:
-                fragment = fragment.subset(row_group_ids=[n for n, _ in matching])
-            else:
-                fragment = self._form.make_fragment(pa.BufferReader(pages))
-        stored = fragment.to_batches(columns=list(columns), filter=condition, batch_size=batch_size)
-        return valid_text((_as_read(batch, self.schema) for batch in stored), self._invalid_text)
-
-    def _matching_rows(self, group: int, condition: pc.Expression, tested: Sequence[str]) -> npt.NDArray[np.int64]:
-        """The numbers of the rows of a row group that meet a condition."""
-        rows = self._fragment.subset(row_group_ids=[group]).to_table(columns=list(tested))
-        numbers = pa.array(np.arange(rows.num_rows))
-        row_numbers: npt.NDArray[np.int64] = rows.append_column(_NUMBER, numbers).filter(condition)[_NUMBER].to_numpy()
-        return row_numbers
-
-    def _pages(self, selected: Sequence[tuple[int, npt.NDArray[np.int64]]]) -> pa.Buffer | None:
-        """A file of the pages that have some rows, if these are few."""
-        if not selected or sum(len(rows) for _, rows in selected) > _FEW_ROWS:
-            return None
-        try:
-            return select_pages(self._source, selected)
-        except FormatError:  # reported by the reader of the whole file
-            return None

@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 
 from pyhudi.config.enums import InvalidText
 from pyhudi.errors import NotFoundError, QueryError
-from pyhudi.format.base_file import orc, parquet
+from pyhudi.format.base_file import orc
+from pyhudi.format.base_file.filtered_parquet_file import FilteredFile
 from pyhudi.format.corruption_errors import as_corruption
 from pyhudi.merge.file_slice import FileSlice
 from pyhudi.merge.skeleton_file import open_skeleton
@@ -104,7 +105,7 @@ class TaskReader:
         if task.path.endswith(".orc"):
             yield from self._read_orc(source, task)
             return
-        file = parquet.FilteredFile(source, self.invalid_text)
+        file = FilteredFile(source, self.invalid_text)
         needed, stored = self._needed(), file.schema
         by_file = {name: column for name, column in self._columns_by_name_in_file(task).items() if name in stored.names}
         nested = nested_columns(task.names)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 
 from pyhudi.errors import FormatError
-from pyhudi.format.base_file.parquet import FilteredFile
+from pyhudi.format.base_file.filtered_parquet_file import FilteredFile
 from pyhudi.format.base_file.parquet_page_selection import select_pages
 from tests.properties import examples
 

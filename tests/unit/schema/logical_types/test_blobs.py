@@ -15,6 +15,7 @@ from pyhudi.format.avro.encoder import encode_records
 from pyhudi.format.avro.type_tree import record_type
 from pyhudi.format.base_file import parquet
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema
+from pyhudi.format.base_file.filtered_parquet_file import FilteredFile
 from pyhudi.format.base_file.parquet_writer import ParquetFileWriter
 from pyhudi.format.log.decoding.data_block import decode_values
 from pyhudi.merge.modes.value_equality import same_values
@@ -203,7 +204,7 @@ def test_parquet_files() -> None:
     # required fields of optional structs
     assert [leaves[f"b.{name}"].max_definition_level for name in ("type", "data", "reference.managed")] == [1, 2, 2]
     assert pa.Table.from_batches(parquet.read_batches(file)).equals(ROWS)
-    fragment = parquet.FilteredFile(pa.BufferReader(sink.getvalue()))
+    fragment = FilteredFile(pa.BufferReader(sink.getvalue()))
     assert pa.Table.from_batches(fragment.batches(["b", "id"], None, 10)).equals(ROWS.select(["b", "id"]))
 
 

@@ -16,6 +16,7 @@ from pyhudi.format.avro.encoder import encode_records
 from pyhudi.format.avro.type_tree import record_type
 from pyhudi.format.base_file import parquet
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema
+from pyhudi.format.base_file.filtered_parquet_file import FilteredFile
 from pyhudi.format.base_file.parquet_writer import ParquetFileWriter
 from pyhudi.format.log.decoding.data_block import decode_values
 from pyhudi.merge.modes.value_equality import same_values
@@ -213,7 +214,7 @@ def test_parquet_files() -> None:
     text = b"v:VECTOR(3),d:VECTOR(2, DOUBLE),b:VECTOR(4, INT8),w:VECTOR(3)"
     assert file.metadata.metadata[b"hoodie.vector.columns"] == text
     assert pa.Table.from_batches(parquet.read_batches(file)).equals(ROWS)
-    fragment = parquet.FilteredFile(pa.BufferReader(sink.getvalue()))
+    fragment = FilteredFile(pa.BufferReader(sink.getvalue()))
     assert fragment.comparable == {"id"}
     assert pa.Table.from_batches(fragment.batches(["v", "id"], None, 10)).equals(ROWS.select(["v", "id"]))
 
