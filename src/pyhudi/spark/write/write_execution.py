@@ -20,8 +20,8 @@ from pyhudi.spark.execution.arrow_batch_limits import batches_limited_by_rows
 from pyhudi.spark.indexes.record_index.record_index_update import index_delta
 from pyhudi.spark.keys.key_errors import key_errors
 from pyhudi.spark.write.plans.buckets.bucket_plan import plan_buckets, store_bucket_counts
+from pyhudi.spark.write.plans.bulk_insert.bulk_insert_plan import BulkInsertPlan
 from pyhudi.spark.write.plans.file_groups.file_group_planner import plan_file_groups
-from pyhudi.spark.write.plans.new_files.new_files_plan import NewFilesPlan
 from pyhudi.spark.write.plans.write_plan import WritePlan
 from pyhudi.spark.write.write_commit import begin_write, commit_write
 from pyhudi.spark.write.write_job import WriteJob, touched_partitions
@@ -94,7 +94,7 @@ def plan_write(
     """Plan a job. ``active`` is the timeline that the plan is based on (None if there is no table yet),
     ``metadata_partitions`` are those of the table; ``instant`` is required for generated keys."""
     if _writes_new_files(job):
-        return NewFilesPlan(job)
+        return BulkInsertPlan(job)
     if job.bucketing is not None:
         return plan_buckets(job, active, metadata_partitions)
     return plan_file_groups(job, active, metadata_partitions, instant)

@@ -25,7 +25,7 @@ from pyhudi.spark.keys.key_generator import check_key_columns
 from pyhudi.spark.keys.time_zones import check_time_zones
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.write.dml_commit import NewRecords, RowChanges
-from pyhudi.spark.write.plans.new_files.bulk_insert_sort import check_sort_columns
+from pyhudi.spark.write.plans.bulk_insert.bulk_insert_sort import check_sort_columns
 from pyhudi.spark.write.stored_keys import identifies_records, keep_stored_keys
 from pyhudi.spark.write.write_input import as_in_table, own_columns, unused_by_deletes, without_collations, write_schema
 from pyhudi.spark.write.write_job import ExistingTable, RowKeys, WriteJob

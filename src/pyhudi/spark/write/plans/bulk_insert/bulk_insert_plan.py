@@ -12,14 +12,14 @@ from pyhudi.spark.execution.write_stages import run_bulk_insert
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
 from pyhudi.spark.keys.deduplication import dedupe
 from pyhudi.spark.keys.key_generator import with_keys
-from pyhudi.spark.write.plans.new_files.bulk_insert_sort import sort_for_bulk_insert
+from pyhudi.spark.write.plans.bulk_insert.bulk_insert_sort import sort_for_bulk_insert
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.view.file_slicing import SLICE_SCHEMA
 from pyhudi.timeline.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
-class NewFilesPlan:
+class BulkInsertPlan:
     """A `WritePlan` that does not depend on the table. Rows are read once; an invalid key rolls the write back."""
 
     job: WriteJob
