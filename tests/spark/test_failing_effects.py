@@ -24,7 +24,7 @@ from pyhudi.spark.streaming.sink import StreamingSink
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.storage import open_storage
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.table.view.planned_groups import is_clustering
+from pyhudi.table.view.pending_file_groups import is_clustering
 from pyhudi.timeline.instant import Action
 from tests.cases import classic, seldom
 from tests.fault_injection import Killed

@@ -23,7 +23,7 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_listing import list_files
-from pyhudi.table.view.planned_groups import is_clustering
+from pyhudi.table.view.pending_file_groups import is_clustering
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import archived_writes
 from pyhudi.timeline.instant import Action, Instant, State

@@ -31,7 +31,7 @@ from pyhudi.services.post_commit_services import PostCommitServices
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
-from pyhudi.table.view.planned_groups import pending_compaction_groups
+from pyhudi.table.view.pending_file_groups import pending_compaction_groups
 from pyhudi.timeline.archive.archived_timeline import archived_writes
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.instant import Action, State

@@ -17,7 +17,7 @@ from pyhudi.storage import join_path
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
-from pyhudi.table.view.planned_groups import is_clustering, pending_clustering_groups, pending_compaction_groups
+from pyhudi.table.view.pending_file_groups import is_clustering, pending_clustering_groups, pending_compaction_groups
 from pyhudi.timeline.action_avro import decode_record, encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata, write_stats

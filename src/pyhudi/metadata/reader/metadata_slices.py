@@ -18,7 +18,7 @@ from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA, completions_of_archived
 from pyhudi.table.view.file_listing import files_of_listing
 from pyhudi.table.view.file_system_view import FileInstants, FileSystemView
-from pyhudi.table.view.planned_groups import pending_compaction_groups
+from pyhudi.table.view.pending_file_groups import pending_compaction_groups
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import archived_writes
 from pyhudi.timeline.instant import Instant, State

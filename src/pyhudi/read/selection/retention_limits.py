@@ -12,7 +12,7 @@ from pyhudi.errors import CorruptInstantError, QueryError
 from pyhudi.format.file_names import BASE, file_name_of, parse_names
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.table.view.file_slicing import instant_mask
-from pyhudi.table.view.planned_groups import is_clustering
+from pyhudi.table.view.pending_file_groups import is_clustering
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import has_archived_after
 from pyhudi.timeline.instant import Action, Instant

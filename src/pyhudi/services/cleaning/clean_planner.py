@@ -28,7 +28,7 @@ from pyhudi.table.clean_retention import (
 )
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
-from pyhudi.table.view.planned_groups import pending_clustering_groups
+from pyhudi.table.view.pending_file_groups import pending_clustering_groups
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State, instant_hours_before
 from pyhudi.timeline.plans.clean_plan import ActionInstant, CleanPlan

@@ -39,7 +39,7 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.moved_instants import refuse_moved_instants
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
-from pyhudi.table.view.planned_groups import is_clustering
+from pyhudi.table.view.pending_file_groups import is_clustering
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.plans.clean_plan import CleanPlan, clean_metadata, paths_of

@@ -22,7 +22,7 @@ from pyhudi.table.moved_instants import refuse_moved_instants
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_system_view import FileSystemView
-from pyhudi.table.view.planned_groups import is_clustering, pending_clustering_groups, planned_groups
+from pyhudi.table.view.pending_file_groups import is_clustering, pending_clustering_groups, planned_groups
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, State
 from pyhudi.timeline.plans.clustering_plan import INPUT_SCHEMA, ClusteringPlan

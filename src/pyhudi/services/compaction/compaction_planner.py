@@ -26,7 +26,7 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.moved_instants import refuse_moved_instants
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.compaction_operations import operations_of
-from pyhudi.table.view.planned_groups import planned_groups
+from pyhudi.table.view.pending_file_groups import planned_groups
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, current_instant
 from pyhudi.timeline.plans.compaction_plan import CompactionPlan

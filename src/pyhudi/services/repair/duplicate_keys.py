@@ -13,7 +13,7 @@ from pyhudi.index.consistent_hashing import partitions_with_buckets
 from pyhudi.read.schema.table_columns import stored_columns
 from pyhudi.services.repair.active_writer_check import check_not_in_use
 from pyhudi.table.table_snapshot import TableSnapshot
-from pyhudi.table.view.planned_groups import pending_clustering_groups, pending_compaction_groups
+from pyhudi.table.view.pending_file_groups import pending_clustering_groups, pending_compaction_groups
 from pyhudi.transaction.conflicts.changed_groups import common_group
 
 DUPLICATES_SCHEMA = pa.schema([("partition", pa.string()), ("file_id", pa.string()), ("keys", pa.int64())])

@@ -29,7 +29,7 @@ from pyhudi.table.moved_instants import refuse_moved_instants
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_listing import list_files
-from pyhudi.table.view.planned_groups import pending_clustering_groups, pending_compaction_groups
+from pyhudi.table.view.pending_file_groups import pending_clustering_groups, pending_compaction_groups
 from pyhudi.timeline.action_avro import decode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline

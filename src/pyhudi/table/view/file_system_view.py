@@ -44,7 +44,7 @@ from pyhudi.table.view.file_slicing import (
     sorted_by_group,
     text_ranks,
 )
-from pyhudi.table.view.planned_groups import pending_compaction_groups
+from pyhudi.table.view.pending_file_groups import pending_compaction_groups
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.timeline import Timeline
 

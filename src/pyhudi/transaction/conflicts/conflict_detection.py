@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyhudi.config import Options
 from pyhudi.config.enums import MergeMode
 from pyhudi.storage.concurrent_reads import concurrent_map, read_each
-from pyhudi.table.view.planned_groups import (
+from pyhudi.table.view.pending_file_groups import (
     is_clustering,
     pending_clustering_groups,
     pending_compaction_groups,

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.storage.concurrent_reads import read_each
-from pyhudi.table.view.planned_groups import pending_compaction_groups
+from pyhudi.table.view.pending_file_groups import pending_compaction_groups
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.operation_types import COMPACTIONS

@@ -26,7 +26,7 @@ from pyhudi.storage import Storage
 from pyhudi.table.bootstrap_index import BOOTSTRAP_INSTANTS
 from pyhudi.table.moved_instants import refuse_moved_instants
 from pyhudi.table.schema_history import delete_history
-from pyhudi.table.view.planned_groups import is_clustering
+from pyhudi.table.view.pending_file_groups import is_clustering
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.fencing.publication_intent import PublicationIntent
 from pyhudi.timeline.fencing.write_fence import close_fences

@@ -8,7 +8,7 @@ import pytest
 
 from pyhudi.errors import CorruptInstantError
 from pyhudi.storage import Storage
-from pyhudi.table.view.planned_groups import is_clustering, pending_clustering_groups, pending_compaction_groups
+from pyhudi.table.view.pending_file_groups import is_clustering, pending_clustering_groups, pending_compaction_groups
 from pyhudi.timeline.action_avro import encode_record, requested_replace
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata, write_stats
 from pyhudi.timeline.instant import Instant, State

@@ -12,7 +12,7 @@ from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_slicing import SLICE_SCHEMA
 from pyhudi.table.view.file_system_view import FileSystemView
-from pyhudi.table.view.planned_groups import pending_compaction_groups
+from pyhudi.table.view.pending_file_groups import pending_compaction_groups
 from pyhudi.timeline.action_avro import encode_record, requested_replace
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata, write_stats

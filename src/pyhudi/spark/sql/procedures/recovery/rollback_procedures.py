@@ -12,7 +12,7 @@ from pyhudi.errors import InstantNotFoundError
 from pyhudi.services.rollback import roll_back
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
-from pyhudi.table.view.planned_groups import is_clustering
+from pyhudi.table.view.pending_file_groups import is_clustering
 from pyhudi.timeline.instant import Action, Instant, State
 
 

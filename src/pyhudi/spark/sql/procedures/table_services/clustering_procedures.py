@@ -19,7 +19,7 @@ from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.spark.sql.procedures.table_services.planned_instants import check_planned
-from pyhudi.table.view.planned_groups import is_clustering
+from pyhudi.table.view.pending_file_groups import is_clustering
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.plans.clustering_plan import ClusteringPlan

@@ -43,7 +43,7 @@ from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.config.merge_settings import DELETE_FIELD
 from pyhudi.table.view.file_group_state import replaced_groups as groups_out_of_view
 from pyhudi.table.view.file_slicing import SLICE_SCHEMA
-from pyhudi.table.view.planned_groups import pending_compaction_groups
+from pyhudi.table.view.pending_file_groups import pending_compaction_groups
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.timeline import Timeline

@@ -15,7 +15,7 @@ from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA
 from pyhudi.table.view.file_slicing import SLICE_SCHEMA, has_log_files
-from pyhudi.table.view.planned_groups import pending_clustering_groups, pending_compaction_groups
+from pyhudi.table.view.pending_file_groups import pending_clustering_groups, pending_compaction_groups
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.transaction.conflicts.clustering_updates import allows_updates
 from pyhudi.transaction.conflicts.timeline_snapshot import TimelineSnapshot
