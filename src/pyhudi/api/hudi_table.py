@@ -23,7 +23,7 @@ from pyhudi.read.inspection.result_table import ResultTable
 from pyhudi.read.inspection.table_detail import detail_as_html, table_detail
 from pyhudi.read.inspection.table_history import history
 from pyhudi.read.inspection.table_inspection import Inspect
-from pyhudi.read.query.other_contents import describe_contents
+from pyhudi.read.query.non_hudi_contents import describe_contents
 from pyhudi.read.query.table_location import refuse_nested_table, table_above
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.sql.sql_parser import check_sql_parser

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pyhudi.config import Options
 from pyhudi.errors import NotAHudiTableError, StorageError, TableExistsError
-from pyhudi.read.query.other_contents import describe_contents, describe_file, describe_other_format
+from pyhudi.read.query.non_hudi_contents import describe_contents, describe_file, describe_other_format
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.table_paths import META_FOLDER
 from pyhudi.table.config.properties_file import BACKUP_PATH, PATH
