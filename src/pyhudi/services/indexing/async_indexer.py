@@ -32,6 +32,7 @@ from pyhudi.services.indexing.index_builder import PROGRESS, IndexResult, column
 from pyhudi.services.indexing.index_planner import last_contiguous_write
 from pyhudi.services.indexing.index_preparation import PreparedIndex, Preparer, prepare_indexes
 from pyhudi.services.indexing.index_requests import build_options, check_metadata_enabled, request_of
+from pyhudi.services.indexing.index_support import check_supported
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -206,7 +207,7 @@ class IndexBuildAttempt:
             return None
         table = table.with_config(config)
         for request in left:
-            request.check(table.snapshot, columns_of(table))
+            check_supported(request, table.snapshot, columns_of(table))
         preparer = self._preparer() if any(request.needs_spark for request in left) else None
         metadata_timeline = load_metadata_timeline(storage, config.version)
         renew = renew or was_written_since(metadata_timeline, self._instant, self._plan.partitions)
@@ -262,7 +263,7 @@ class IndexBuildAttempt:
         built = {one.partition for one in build.prepared}
         for request in self._requests:
             if request.partition in built:
-                request.check(table.snapshot, columns_of(table))
+                check_supported(request, table.snapshot, columns_of(table))
 
     def _check_not_dropped(self, table: LockedTable, build: RunningBuild) -> None:
         partitions = {one.partition for one in build.prepared}

@@ -28,6 +28,7 @@ from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.services.indexing.index_names import indexes_of, partitions_to_drop
 from pyhudi.services.indexing.index_requests import IndexRequest, build_options, check_metadata_enabled
+from pyhudi.services.indexing.index_support import check_supported
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.transaction.locks.lock_factory import make_time_generator
@@ -102,7 +103,7 @@ def build_index(
         if existing is not None:
             return IndexResult(reason=existing)
         columns = columns_of(table)
-        request.check(table.snapshot, columns)
+        check_supported(request, table.snapshot, columns)
         if request.partition == COLUMN_STATS:
             check_listed_columns(columns, opts)
         if dry_run:
@@ -139,7 +140,9 @@ def _build(table: LockedTable, request: IndexRequest, builder: Builder | None) -
         assert builder is not None
         table = table.with_config(config)
         if request.kind == SECONDARY and RECORD_INDEX not in config.metadata_partitions:
-            request.check(table.snapshot, columns_of(table))  # It was removed together with a corrupt metadata table.
+            check_supported(
+                request, table.snapshot, columns_of(table)
+            )  # It was removed together with a corrupt metadata table.
         config = builder(table, request)
     definition = request.definition(config.version)
     if definition is not None:

@@ -9,6 +9,7 @@ from pyhudi.errors import InvalidOptionError, OptionWithoutEffectWarning, warn
 from pyhudi.metadata.indexes.secondary_index_definition import secondary_indexes, secondary_partition
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.services.indexing.index_requests import IndexRequest
+from pyhudi.services.indexing.index_support import check_secondary_column
 from pyhudi.storage import Storage
 from pyhudi.table.config.table_config import TableConfig
 
@@ -25,7 +26,7 @@ def check_index_of_write(storage: Storage, config: TableConfig, schema: pa.Schem
 
     Raises:
         InvalidOptionError: As `IndexRequest.from_options`, or the index of that name is of another column.
-        ConfigError, UnsupportedTableError: As `IndexRequest.check_column`.
+        ConfigError, UnsupportedTableError: As `check_secondary_column`.
     """
     request = IndexRequest.from_options(opts)
     record_index = options.METADATA_GLOBAL_RECORD_INDEX_ENABLE
@@ -48,7 +49,7 @@ def _check_new_index(request: IndexRequest, storage: Storage, config: TableConfi
     existing = secondary_indexes(storage, config, include_building=True)
     if any(index.column in request.columns for index in existing):
         return
-    request.check_column(config, schema)
+    check_secondary_column(request, config, schema)
     for index in (index for index in existing if index.partition == request.partition):
         name = index.partition.removeprefix(secondary_partition(""))
         allowed = f"another name, because this index is of column {index.column!r}; or drop it, by DROP INDEX {name}"

@@ -10,6 +10,7 @@ from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
 from pyhudi.metadata.writer.locked_table import LockedTable
 from pyhudi.services.indexing.index_builder import columns_of, existing_index, lock_table
 from pyhudi.services.indexing.index_requests import IndexRequest, build_options, check_metadata_enabled
+from pyhudi.services.indexing.index_support import check_supported
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action
@@ -36,7 +37,7 @@ def schedule_index(
         existing = existing_index(table, request)
         if existing is not None:
             return IndexPlan(reason=existing)
-        request.check(table.snapshot, columns_of(table))
+        check_supported(request, table.snapshot, columns_of(table))
         upto = last_contiguous_write(table.active)
         if upto is None:
             return IndexPlan(reason="the table has no completed write, so there is nothing to index")

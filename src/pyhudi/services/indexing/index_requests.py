@@ -1,4 +1,4 @@
-"""Index requests: interpretation of names and options, and checks whether the table supports the index.
+"""Index requests: interpretation of names and options.
 
 Names are those of Apache Hudi's ``CREATE INDEX`` and ``DROP INDEX``: ``column_stats``, ``partition_stats``,
 ``bloom_filters`` and ``record_index`` for indexes that exist once per table, and a user-defined name for secondary
@@ -11,10 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-
 from pyhudi.config import Options, options
-from pyhudi.config.enums import TableType
 from pyhudi.errors import ConfigError, InvalidOptionError, UnsupportedTableError
 from pyhudi.metadata.indexes import expression_index_definition
 from pyhudi.metadata.indexes.expression_index_definition import (
@@ -25,11 +22,9 @@ from pyhudi.metadata.indexes.expression_index_definition import (
     expression_partition,
 )
 from pyhudi.metadata.indexes.index_definitions import load_definitions
-from pyhudi.metadata.indexes.record_index_definition import has_partitioned_record_index
 from pyhudi.metadata.indexes.secondary_index_definition import (
     SECONDARY,
     SecondaryIndex,
-    can_be_indexed,
     is_secondary,
     parse_secondary_index,
     secondary_definition,
@@ -41,8 +36,6 @@ from pyhudi.metadata.writer.enabled_partitions import is_metadata_enabled
 from pyhudi.services.indexing.index_names import BUILT_IN, built_in_name
 from pyhudi.storage import Storage
 from pyhudi.table.config.table_config import TableConfig
-from pyhudi.table.schema_history import SchemaHistory
-from pyhudi.table.table_snapshot import TableSnapshot
 
 _COLUMNS_KEY = options.METADATA_COLUMN_STATS_COLUMNS.key
 _KINDS = (SECONDARY, *BUILT_IN)
@@ -146,59 +139,6 @@ class IndexRequest:
             )
         return cls(partition, kind, tuple(columns), index, tuple(texts.items()))
 
-    def check(self, table: TableSnapshot, schema: pa.Schema) -> None:
-        """Check that a table with these columns supports the index.
-
-        Raises:
-            UnsupportedTableError: It does not.
-            ConfigError: A column is unknown, or a prerequisite of the index is missing.
-        """
-        storage, config = table.storage, table.config
-        if self.expression is not None:
-            _check_expression(self.expression, config, schema)
-            _check_same_column(self.expression, table)
-            return
-        if self.kind == PARTITION_STATS and not config.is_partitioned:
-            raise UnsupportedTableError("partition_stats require a partitioned table")
-        if self.kind in (PARTITION_STATS, SECONDARY) and config.version < 8:
-            raise UnsupportedTableError(
-                f"tables of version {config.version} do not support {self.kind}; upgrade the table to version 8 "
-                "or later"
-            )
-        if self.kind == SECONDARY:
-            self._check_secondary(storage, config, schema)
-
-    def _check_secondary(self, storage: Storage, config: TableConfig, schema: pa.Schema) -> None:
-        self.check_column(config, schema)
-        if RECORD_INDEX not in config.metadata_partitions:
-            raise ConfigError(
-                "a secondary index returns record keys, and requires the record index to find them: build that first, "
-                f"by build_index('record_index') or CREATE INDEX record_index ON … ({', '.join(config.record_keys)})"
-            )
-        if has_partitioned_record_index(storage, config):
-            raise UnsupportedTableError(
-                "a secondary index requires a global record index, but the one of this table is partitioned"
-            )
-
-    def check_column(self, config: TableConfig, schema: pa.Schema) -> None:
-        """Check that a table with these columns can have this secondary index.
-
-        Raises:
-            ConfigError: There is no such column.
-            UnsupportedTableError: It cannot be indexed.
-        """
-        (column,) = self.columns
-        if config.drop_partition_columns and column in {field.name for field in config.partition_fields}:
-            raise UnsupportedTableError(f"column {column!r} is not stored in files, only in partition paths")
-        if column not in schema.names:
-            raise ConfigError(f"the column {column!r} to index does not exist; the table has {', '.join(schema.names)}")
-        data_type = schema.field(column).type
-        if not can_be_indexed(data_type):
-            raise UnsupportedTableError(
-                f"column {column!r} has type {data_type}; secondary indexes support texts, integers, dates and "
-                "timestamps"
-            )
-
     def is_missing(self, storage: Storage, config: TableConfig) -> bool:
         """Return True if a table with a record index lacks this secondary index, and any other one of its column. A
         second one would be of no use, and would keep queries of a merge-on-read table from asking the first."""
@@ -233,44 +173,6 @@ def _checked_index_name(name: str | None, columns: Sequence[str], what: str) -> 
         listed_columns = ", ".join(columns) or "none"
         raise ConfigError(f"{what} has exactly one column, but index {name!r} has {listed_columns}")
     return name
-
-
-def _check_expression(index: ExpressionIndex, config: TableConfig, schema: pa.Schema) -> None:
-    column = index.expression.column
-    if config.version < 8:
-        raise UnsupportedTableError(
-            f"tables of version {config.version} do not support expression indexes; upgrade the table to version "
-            "8 or later"
-        )
-    if column not in schema.names:
-        raise ConfigError(f"the column {column!r} to index does not exist; the table has {', '.join(schema.names)}")
-    if not expression_index_definition.can_be_indexed(index, schema.field(column).type, config.version):
-        raise UnsupportedTableError(
-            f"column {column!r} has type {schema.field(column).type}: {index.expression} does not support {index.kind}"
-        )
-    if not expression_index_definition.can_be_kept(index, config):
-        raise UnsupportedTableError(
-            f"{index.expression} cannot be computed from files: column {column!r} is not stored in them, or a "
-            "merger computes new values"
-        )
-    if index.kind == BLOOM_FILTERS and config.table_type is TableType.MERGE_ON_READ:
-        raise UnsupportedTableError(
-            "Apache Hudi cannot write to merge-on-read tables with bloom filters of an expression, so pyhudi does "
-            "not build them"
-        )
-
-
-def _check_same_column(index: ExpressionIndex, table: TableSnapshot) -> None:
-    """Refuse a column that files may have under another name, or whose name another column may have there: values are
-    computed from files by name."""
-    history = SchemaHistory.load(table.active)
-    column = index.expression.column
-    if history is not None and column not in history.unchanged():
-        raise UnsupportedTableError(
-            f"{index.expression} cannot be computed from files: column {column!r} was renamed, or has the name of an "
-            "earlier column, so older files have other values under this name. Copy the rows into a new table to index "
-            "the column"
-        )
 
 
 def request_of(storage: Storage, config: TableConfig, partition: str) -> IndexRequest:
