@@ -1,53 +1,22 @@
-"""Sync of a table to catalogs."""
+"""Sync of a table to catalogs, by each of its names."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Self
-
-import pyarrow as pa
+from dataclasses import replace
 
 from pyhudi.catalog_sync.catalogs.catalog import Catalog
-from pyhudi.catalog_sync.catalogs.catalog_entries import CatalogEntry, CatalogPartition
 from pyhudi.catalog_sync.catalogs.catalog_kinds import catalog_kinds
 from pyhudi.catalog_sync.catalogs.open_catalog import open_catalog
-from pyhudi.catalog_sync.entries.planned_entry import EntryPlan, UnchangeableEntryError, check_is_hudi
-from pyhudi.catalog_sync.partitions.partition_changes import (
-    PartitionChanges,
-    Values,
-    partitions_of_paths,
-    plan_changes,
-    same_place,
-)
-from pyhudi.catalog_sync.partitions.partition_extractors import decoded
-from pyhudi.catalog_sync.partitions.table_partitions import ChangedPartitions, TablePartitions
+from pyhudi.catalog_sync.entry_sync import EntrySync, OvertakenError, TableToSync
 from pyhudi.catalog_sync.sync_result import CatalogSyncResult, TableSyncResult
 from pyhudi.catalog_sync.sync_settings import SyncedName, SyncSettings
-from pyhudi.catalog_sync.synced_instants import LAST_COMPLETION, SyncedInstants
-from pyhudi.config import Options, options
-from pyhudi.errors import (
-    AlreadyInCatalogError,
-    CatalogError,
-    NotInCatalogError,
-    RefusedByCatalogError,
-    UnsupportedTableError,
-)
-from pyhudi.read.schema.table_columns import resolve_table_schema
+from pyhudi.config import Options
+from pyhudi.errors import CatalogError
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.table.moved_instants import refuse_moved_instants
-from pyhudi.table.table_snapshot import TableSnapshot
-from pyhudi.timeline.instant import Instant
 
 _DATABASE_COMMENT = "automatically created by hoodie"
 _ATTEMPTS = 3
 """Number of times that an entry is synced while other processes sync it."""
-_TRIAL = "_pyhudi_trial"
-"""End of the name of an entry that is created and dropped to see whether the catalog takes it. The name is always the
-same, so that a sync finds what a killed one has left."""
-_log = logging.getLogger(__name__)
 
 
 def sync_table(client: TableMetaClient, opts: Options, *, new_timestamps: bool = False) -> CatalogSyncResult:
@@ -71,7 +40,7 @@ def sync_table(client: TableMetaClient, opts: Options, *, new_timestamps: bool =
     """
     kinds = catalog_kinds(opts)
     settings = {kind: SyncSettings.from_options(opts, client.config, kind) for kind in kinds}
-    state, synced = _TableState.load(client, opts), []
+    state, synced = TableToSync.load(client, opts), []
     for kind in kinds:
         of_kind = settings[kind]
         of_kind = replace(of_kind, layout=replace(of_kind.layout, new_timestamps=new_timestamps))
@@ -83,53 +52,24 @@ def sync_table(client: TableMetaClient, opts: Options, *, new_timestamps: bool =
     return CatalogSyncResult(tuple(synced))
 
 
-@dataclass(frozen=True, slots=True)
-class _TableState:
-    """A table at one point in time.
-
-    Attributes:
-        table: Snapshot.
-        partitions: Partitions of the snapshot.
-        schema: Columns.
-        now: Last commit.
-    """
-
-    table: TableSnapshot
-    partitions: TablePartitions
-    schema: pa.Schema
-    now: SyncedInstants
-
-    @classmethod
-    def load(cls, client: TableMetaClient, opts: Options) -> Self:
-        table = TableSnapshot.load(client)
-        refuse_moved_instants(table.active)
-        now = SyncedInstants.of_timeline(table.active.timeline)
-        schema = resolve_table_schema(table)
-        if schema is None or now is None:
-            raise UnsupportedTableError(
-                f"the table at {table.storage.uri()} has no commit yet, so there is nothing to sync"
-            )
-        return cls(table, TablePartitions(table, opts), schema.schema, now)
-
-
 def _sync_name(
     catalog: Catalog,
     client: TableMetaClient,
     opts: Options,
     *,
-    state: _TableState,
+    state: TableToSync,
     settings: SyncSettings,
     name: SyncedName,
-) -> tuple[TableSyncResult, _TableState]:
+) -> tuple[TableSyncResult, TableToSync]:
     """Sync a table by one name, again if another process has synced the entry meanwhile: each may have undone what the
     other has done, with another state of the table. Return the result, and the last state."""
-    overtaken: _OvertakenError | None = None
+    overtaken: OvertakenError | None = None
     for attempt in range(1, _ATTEMPTS + 1):
-        sync = _TableSync(catalog, state, settings, name, overtaken, is_last=attempt == _ATTEMPTS)
+        sync = EntrySync(catalog, state, settings, name, overtaken, is_last=attempt == _ATTEMPTS)
         try:
             return sync.run(), state
-        except _OvertakenError as error:
-            overtaken, state = error, _TableState.load(client, opts)
+        except OvertakenError as error:
+            overtaken, state = error, TableToSync.load(client, opts)
     raise AssertionError("the last attempt is never overtaken")
 
 
@@ -142,194 +82,3 @@ def _ensure_database(catalog: Catalog, settings: SyncSettings) -> None:
             "hoodie.datasource.hive_sync.auto_create_database=true"
         )
     catalog.create_database(settings.database, _DATABASE_COMMENT)
-
-
-class _OvertakenError(Exception):
-    """Another process has recorded a commit during a sync.
-
-    Attributes:
-        synced: Commit up to which the entry was synced before; None: none.
-        result: What was changed.
-    """
-
-    def __init__(self, synced: SyncedInstants | None, result: TableSyncResult) -> None:
-        super().__init__(f"{result.database}.{result.table} was synced by another process meanwhile")
-        self.synced, self.result = synced, result
-
-
-@dataclass(frozen=True, slots=True)
-class _TableSync:
-    """Sync of a table by one name.
-
-    Attributes:
-        catalog: The catalog.
-        state: The table.
-        settings: Settings of the sync.
-        name: The name.
-        earlier: The attempt before, which was overtaken by another sync.
-        is_last: The commit is recorded whatever another sync has recorded meanwhile. If it is older than that, the next
-            sync begins at it.
-    """
-
-    catalog: Catalog
-    state: _TableState
-    settings: SyncSettings
-    name: SyncedName
-    earlier: _OvertakenError | None
-    is_last: bool
-
-    @property
-    def plan(self) -> EntryPlan:
-        """Content of the entry."""
-        location = self.catalog.location(self.state.table.storage.uri())
-        return EntryPlan(self.state.schema, location, self.settings.layout)
-
-    def run(self) -> TableSyncResult:
-        """Sync the entry.
-
-        Raises:
-            _OvertakenError: Another process has synced it meanwhile.
-        """
-        entry = self.catalog.table(self.settings.database, self.name.table)
-        if entry is None:
-            return self._create()
-        check_is_hudi(entry)
-        if same_place(entry.location) != same_place(self.plan.location):
-            _log.info("%s was at %s, and is created again", entry.full_name, entry.location)
-            return self._recreate(entry)
-        synced = self._synced(entry)
-        if self.earlier is None and synced is not None and synced.is_at(self.state.now):
-            return TableSyncResult(entry.database, entry.name)
-        try:
-            wanted = self._change(entry)
-        except UnchangeableEntryError as error:
-            if not self.settings.recreates_on_error:
-                raise
-            _log.warning("%s could not be changed, and is created again: %s", entry.full_name, error)
-            return self._recreate(entry)
-        return self._complete(wanted, synced, TableSyncResult(entry.database, entry.name, is_altered=wanted != entry))
-
-    def _synced(self, entry: CatalogEntry) -> SyncedInstants | None:
-        """Return the commit from which changes of partitions are taken; None: all partitions are compared."""
-        if not self.settings.is_incremental:
-            return None
-        return SyncedInstants.of_properties(entry.properties) if self.earlier is None else self.earlier.synced
-
-    def _create(self) -> TableSyncResult:
-        new = self.plan.new_entry(self.settings.database, self.name)
-        try:
-            self.catalog.create_table(new)
-        except AlreadyInCatalogError:  # by another writer, at the same time
-            return self.run()
-        created = self.catalog.table(new.database, new.name) or new  # with what the metastore adds
-        return self._complete(created, None, TableSyncResult(created.database, created.name, is_created=True))
-
-    def _recreate(self, entry: CatalogEntry) -> TableSyncResult:
-        """Drop an entry and create it again, if the catalog takes the new one: under another name it is tried first."""
-        trial = self.plan.new_entry(self.settings.database, SyncedName(f"{self.name.table}{_TRIAL}"))
-        left = self.catalog.table(trial.database, trial.name)
-        if left is not None:  # by a sync that was killed
-            check_is_hudi(left)
-            self._drop(left)
-        with suppress(AlreadyInCatalogError):  # tried by another writer, at the same time
-            self.catalog.create_table(trial)
-        self._drop(trial)
-        self._drop(entry)
-        return self._create()
-
-    def _drop(self, entry: CatalogEntry) -> None:
-        """Drop an entry, unless another writer has just dropped it."""
-        with suppress(NotInCatalogError):
-            self.catalog.drop_table(entry.database, entry.name)
-
-    def _change(self, entry: CatalogEntry) -> CatalogEntry:
-        wanted = self.plan.changed_entry(entry, self.name)
-        if wanted != entry:
-            columns = wanted.columns != entry.columns
-            try:
-                self.catalog.alter_table(wanted, cascade=columns and bool(wanted.partition_columns))
-            except RefusedByCatalogError as error:
-                raise UnchangeableEntryError(
-                    f"{entry.full_name} cannot be changed: {error}; {options.HIVE_SYNC_RECREATE_ON_ERROR.key}=true "
-                    "drops the entry, not the files, and creates it again"
-                ) from error
-        return wanted
-
-    def _complete(self, entry: CatalogEntry, synced: SyncedInstants | None, result: TableSyncResult) -> TableSyncResult:
-        """Sync the partitions, and record the last commit, after which the sync counts as done."""
-        if entry.partition_columns and self.settings.layout.adds_partitions:
-            changes = self._partition_changes(entry, synced)
-            self._apply(entry, changes, synced)
-            result = replace(
-                result,
-                partitions_added=len(changes.add),
-                partitions_moved=len(changes.move),
-                partitions_dropped=len(changes.drop),
-            )
-        if self.earlier is not None:
-            result = result.after(self.earlier.result)
-        if result.is_changed or not self.settings.is_conditional:
-            self._record(entry, synced, result)
-        return result
-
-    def _record(self, entry: CatalogEntry, synced: SyncedInstants | None, result: TableSyncResult) -> None:
-        """Record the last commit in the entry as it is now: another process may have changed it meanwhile."""
-        stored = self.catalog.table(entry.database, entry.name)
-        before = SyncedInstants.of_properties(entry.properties)
-        is_overtaken = stored is None or SyncedInstants.of_properties(stored.properties) != before
-        if is_overtaken and not self.is_last:
-            raise _OvertakenError(synced, result)
-        stored = stored or entry
-        others = {key: value for key, value in stored.properties.items() if key != LAST_COMPLETION}
-        recorded = replace(
-            stored,
-            properties={**others, **self.state.now.as_properties()},
-            serde_properties={**stored.serde_properties, **self.plan.recorded_serde()},
-        )
-        if recorded != stored:
-            self.catalog.alter_table(recorded)
-
-    def _partition_changes(self, entry: CatalogEntry, synced: SyncedInstants | None) -> PartitionChanges:
-        commits = None if synced is None else self._commits_after(synced)
-        if commits is None:
-            wanted = self._partitions(self.state.partitions.all)
-            return plan_changes(wanted, self.catalog.partitions(entry))
-        changed = self.state.partitions.changed(commits)
-        wanted, gone = self._partitions(changed.present), self._partitions(changed.gone).keys()
-        encoded = self._encoded(changed)
-        others = (gone | encoded.keys()) - wanted.keys()
-        stored = list(self.catalog.partitions_of(entry, [*wanted, *sorted(others)]))
-        # Others may have the same text as their decoded value: `a%2Fb` is also that of the path `a%252Fb`.
-        twice = {one.values for one in stored if one.values in encoded and _is_at(one, encoded[one.values])}
-        return plan_changes(wanted, stored, gone | twice)
-
-    def _commits_after(self, synced: SyncedInstants) -> list[Instant] | None:
-        """Return the commits after a sync; None if the timeline does not have all of them."""
-        timeline = self.state.table.active.timeline
-        return synced.later(timeline) if synced.is_in(timeline) else None  # archived, or undone by a restore
-
-    def _partitions(self, paths: Iterable[str]) -> dict[Values, CatalogPartition]:
-        layout = self.settings.layout
-        extractor = decoded(layout.extractor) if layout.decodes_paths else layout.extractor
-        return partitions_of_paths(paths, extractor, self.plan.location, layout.partition_fields)
-
-    def _encoded(self, changed: ChangedPartitions) -> dict[Values, CatalogPartition]:
-        """Return the partitions by the values as in their URL-encoded paths, by which Apache Hudi adds them: beside the
-        decoded ones, their rows would be there twice."""
-        layout = self.settings.layout
-        paths = [path for path in (*changed.present, *changed.gone) if layout.decodes_paths and "%" in path]
-        return partitions_of_paths(paths, layout.extractor, self.plan.location, layout.partition_fields)
-
-    def _apply(self, entry: CatalogEntry, changes: PartitionChanges, synced: SyncedInstants | None) -> None:
-        if changes.add:
-            self.catalog.add_partitions(entry, changes.add)
-        if changes.move:
-            self.catalog.move_partitions(entry, changes.move)
-        if changes.drop:
-            self.catalog.drop_partitions(entry, changes.drop)
-        if self.settings.touches_partitions and synced is not None and changes.keep:
-            self.catalog.touch_partitions(entry, [one.values for one in changes.keep])
-
-
-def _is_at(partition: CatalogPartition, other: CatalogPartition) -> bool:
-    return same_place(partition.location) == same_place(other.location)
