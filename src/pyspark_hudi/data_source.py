@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -23,7 +24,7 @@ from pyhudi.schema.converters.spark_arrow import as_spark_arrow
 from pyhudi.spark.execution.slice_tasks import piece_numbers
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.storage import Storage
-from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot, with_snapshot
 from pyspark_hudi.append_job import ACTIVATE, prepare_append
 from pyspark_hudi.append_writer import HudiAppendWriter
 from pyspark_hudi.pushed_filters import term_of
@@ -162,8 +163,11 @@ def _planned(
     refuse_misspelled_query(given)
     settings = Options.parse(given)
     client, subpath = open_table(path, settings)
-    table = TableSnapshot.load(client)
-    query = replace(Query.from_options(settings, table.config), subpath=subpath)
-    if query.changes:
-        raise QueryError(f"format('hudi') in a session without pyhudi does not support change data; {_CURE}")
-    return table, plan_scan(table, query, columns=columns, filter=row_filter, opts=settings)
+
+    def plan(table: TableSnapshot) -> ScanPlan:
+        query = replace(Query.from_options(settings, table.config), subpath=subpath)
+        if query.changes:
+            raise QueryError(f"format('hudi') in a session without pyhudi does not support change data; {_CURE}")
+        return plan_scan(table, query, columns=columns, filter=row_filter, opts=settings)
+
+    return with_snapshot(partial(TableSnapshot.load, client), plan)

@@ -211,7 +211,7 @@ class HudiTable(TableQueries, TableWrites):
     def schema(self) -> pa.Schema:
         """The table's current Arrow schema, meta columns first; empty when it has no columns yet. Each access reads the
         timeline, so that it is that of the last commit."""
-        current = resolve_table_schema(self._pin())
+        current = with_snapshot(self._pin, resolve_table_schema)[1]
         return current.schema if current is not None else pa.schema([])
 
     @property
@@ -253,7 +253,7 @@ class HudiTable(TableQueries, TableWrites):
 
     def detail(self) -> dict[str, Any]:
         """Return the name, type, version, keys, partitioning, size (bytes), state and properties of the table."""
-        return table_detail(self._pin())
+        return with_snapshot(self._pin, table_detail)[1]
 
     @property
     def inspect(self) -> Inspect:
@@ -291,15 +291,14 @@ class HudiTable(TableQueries, TableWrites):
         Raises:
             SetupError: ``indexes`` needs Spark, and there is no session.
         """
-        now = self._pin()
+        now, differences = with_snapshot(self._pin, metadata_differences)
         if not indexes:
-            return ResultTable(metadata_differences(now))
+            return ResultTable(differences)
         from pyhudi.spark.session import active_session
 
         session = spark or active_session()
         from pyhudi.spark.indexes.index_validation import index_differences
 
-        differences = metadata_differences(now)
         if not is_usable(differences):
             return ResultTable(differences)
         return ResultTable(pa.concat_tables([differences, index_differences(session, now, self._options)]))

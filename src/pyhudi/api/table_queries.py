@@ -20,7 +20,7 @@ from pyhudi.read.query.query_instants import QueryTime
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.table.config.table_config import TableConfig
-from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot, with_snapshot
 
 
 class TableQueries(ABC):
@@ -121,7 +121,10 @@ class TableQueries(ABC):
             return self.scan(_by_fields(keys, by, self.config.record_keys), columns).to_arrow()
         if by != RECORD_KEY:
             return self.scan([(by, "in", list(keys))], columns).to_arrow()
-        now = self._pin()
+        return with_snapshot(self._pin, lambda now: self._rows_of_keys(now, keys, columns))[1]
+
+    def _rows_of_keys(self, now: TableSnapshot, keys: Sequence[Any], columns: Sequence[str] | None) -> pa.Table:
+        """Return the rows of a snapshot with these record keys. Errors as of `lookup`."""
         _check_texts(keys, now.config.record_keys)
         if not now.config.populate_meta_fields:
             raise QueryError(

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from pyhudi.config import Options
+from pyhudi.errors import InstantNotFoundError, TransactionError
 from pyhudi.storage import Storage
 from pyhudi.storage.lock_primitives import DeferredReleaseLock
 from pyhudi.table.config.table_config import TableConfig
@@ -35,7 +36,7 @@ class PendingWrite:
 
     ``instant`` is its requested time. ``timeline`` is the timeline at its start: the write must be planned on it,
     because only later completions are checked for conflicts. ``config`` is the table's configuration from now on. In a
-    ``with`` block the write is aborted unless it was committed.
+    ``with`` block the write is aborted unless it was committed, and an InstantNotFoundError becomes a TransactionError.
     """
 
     def __init__(self, storage: Storage, config: TableConfig, operation: str, opts: Options) -> None:
@@ -189,3 +190,5 @@ class PendingWrite:
         except Exception as failure:
             _log.warning("%s is left for the next writer to roll back: %s", self._instant, failure)
             self._signals.stop()
+        if isinstance(error, InstantNotFoundError):  # which means to callers that nothing was begun
+            raise TransactionError(f"{self._instant} was not committed: {error}") from error

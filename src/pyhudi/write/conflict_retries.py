@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from pyhudi.config import Options, options
-from pyhudi.errors import ConflictError, NonRetryableConflictError
+from pyhudi.errors import ConflictError, InstantNotFoundError, NonRetryableConflictError
 from pyhudi.storage import Storage
 from pyhudi.transaction.single_writer_locks import in_process_writer_lock
 from pyhudi.write.write_result import ChangeResult, WriteResult
@@ -32,7 +32,8 @@ def with_retries(
     is_fixed: Callable[[], bool] = lambda: False,
 ) -> _Result:
     """Run a write or statement, under `in_process_writer_lock`, again on the latest snapshot after each conflict with
-    another writer, at most ``hoodie.write.num.retries.on.conflict.failures`` times.
+    another writer, at most ``hoodie.write.num.retries.on.conflict.failures`` times, and once if another process has
+    archived instants that it read before it began to write.
 
     Args:
         storage: Storage of the table.
@@ -53,7 +54,7 @@ def with_retries(
     for retries in range(max_retries + 1):
         try:
             with in_process_writer_lock(storage, opts):
-                return replace(attempt(), retries=retries)
+                return replace(_planned_again_if_archived(attempt, is_fixed), retries=retries)
         except ConflictError as conflict:
             if retries == max_retries or isinstance(conflict, NonRetryableConflictError):
                 raise
@@ -63,3 +64,14 @@ def with_retries(
             # Writers that had a conflict must not return at the same moment.
             time.sleep(random.uniform(0, min(_LONGEST_WAIT, _FIRST_WAIT * 2**retries)))
     raise AssertionError("unreachable")
+
+
+def _planned_again_if_archived(attempt: Callable[[], _Result], is_fixed: Callable[[], bool]) -> _Result:
+    """Run an attempt, again if it fails because instants of its snapshot have left the active timeline. A transaction
+    fails with another error (`PendingWrite`), so nothing was written then."""
+    try:
+        return attempt()
+    except InstantNotFoundError:
+        if is_fixed():
+            raise
+    return attempt()

@@ -23,6 +23,7 @@ from pyhudi.errors import (
 from pyhudi.read import complex_key_form
 from pyhudi.spark.dml.merge import merge_builder as merge_module
 from tests.cases import seldom
+from tests.concurrent_archival import archive_after_first_pin
 from tests.spark.dml.increment_job import add_one
 from tests.spark.dml.ride_tables import FIRST, KEYED, TABLES, frame, made, rows
 
@@ -90,6 +91,34 @@ def test_keys_are_sampled_once_for_a_statement(spark, tmp_path, monkeypatch):
     monkeypatch.setattr(complex_key_form, "sample_keys", lambda now: sampled.append(now) or inner(now))
     assert table.update({"fare": "fare + 1"}, "id = 1").rows_updated == 1
     assert len(sampled) == 1
+
+
+@pytest.mark.parametrize(
+    ("run", "found"),
+    [
+        pytest.param(lambda table, _: table.update({"v": "v + 1"}, "id = 'x'"), [("x", 3), ("y", 3)], id="update"),
+        pytest.param(lambda table, _: table.delete("id = 'x'"), [("y", 3)], id="delete"),
+        pytest.param(
+            lambda table, new: table.merge(new, "target.id = s.id").when_matched_update_all().execute(),
+            [("x", 5), ("y", 3)],
+            id="merge",
+        ),
+        pytest.param(
+            lambda table, new: table.merge(new, "target.id = s.id").when_matched_delete("target.v > 1").execute(),
+            [("y", 3)],
+            id="merge-by-join",
+        ),
+        pytest.param(lambda table, new: table.upsert(new), [("x", 5), ("y", 3)], id="upsert"),
+    ],
+)
+def test_an_instant_that_is_archived_while_a_statement_begins(spark, tmp_path, monkeypatch, run, found):
+    archived, pinned = archive_after_first_pin(tmp_path, monkeypatch)
+    table = HudiTable.for_path(str(archived.root), {"hoodie.metadata.enable": "false"})
+    run(table, spark.sql("select 'x' id, 'a' p, 5l v").alias("s"))
+    assert len(pinned) > 1
+    assert sorted((row["id"], row["v"]) for row in table.scan().to_arrow().to_pylist()) == found
+    assert set(table.history()["state"].to_pylist()) == {"COMPLETED"}
+    assert table.history().num_rows == 2
 
 
 @pytest.mark.slow

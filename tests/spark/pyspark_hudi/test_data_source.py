@@ -8,12 +8,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from pyhudi import HudiTable
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.instant import Instant
 from tests.cases import seldom
+from tests.concurrent_archival import archive_after_first_pin
 from tests.golden.expected import cases, check, unpack
 from tests.spark_arrow import to_arrow
 from tests.tables import HandMadeTable
@@ -76,6 +78,17 @@ def test_columns_of_the_dataframe(tmp_path: Path, spark: SparkSession) -> None:
         unread.collect()
     with pytest.raises(Exception, match=r"id int instead of bigint; load the table again"):
         spark.read.format("hudi").schema("id int").load(path).collect()
+
+
+def test_an_instant_that_is_archived_while_a_query_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process instead of Spark's Python worker."""
+    from pyspark_hudi.data_source import HudiDataSource
+
+    table, pinned = archive_after_first_pin(tmp_path, monkeypatch)
+    reader = HudiDataSource({"path": str(table.root)}).reader(StructType.fromDDL("id string, v bigint"))
+    rows = [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
+    assert sorted((row["id"], row["v"]) for row in rows) == [("x", 2), ("y", 3)]
+    assert len(pinned) == 2
 
 
 def test_refused(tmp_path: Path, tables: Path, spark: SparkSession) -> None:

@@ -7,13 +7,19 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from pyhudi import HudiTable
+from pyhudi.config import Options
 from pyhudi.errors import OptionWithoutEffectWarning, QueryError
 from pyhudi.spark.session_settings import session_setting
+from pyhudi.spark.streaming import micro_batch_planner
+from pyhudi.spark.streaming.micro_batch_planner import RowPlanner, read_pieces
+from pyhudi.streaming.offsets import StartOffset
 from tests.cases import seldom
+from tests.concurrent_archival import archive_after_first_pin
 from tests.spark.streaming.streams import KEYS, SCHEMA, archive, insert
 from tests.tables import HandMadeTable, at
 
@@ -291,3 +297,16 @@ def test_a_stream_of_changes(spark, tmp_path, kind):
     reader = spark.readStream.format("hudi").option("hoodie.datasource.query.incremental.format", "cdc")
     with pytest.raises(QueryError, match="has no change data"):
         reader.load(str(plain.root))
+
+
+def test_an_instant_that_is_archived_while_a_batch_is_planned(tmp_path, monkeypatch):
+    """The task that plans a batch, in this process."""
+    monkeypatch.setattr(micro_batch_planner, "_batch_number", lambda: 0)
+    table, pinned = archive_after_first_pin(tmp_path, monkeypatch)
+    layout = table.active.layout
+    planner = RowPlanner(str(table.root), Options.parse({}), StartOffset(), pa.schema([("id", pa.string())]), 1, layout)
+    commit = table.storage.uri(table.active.path(table.active.timeline.find(at(3))))
+    pieces = planner([pa.record_batch({"path": [commit]})])
+    found = [row["id"] for batch in read_pieces(pieces) for row in batch.to_pylist()]
+    assert sorted(found) == ["x", "y"]  # the first batch includes archived commits
+    assert len(pinned) == 2

@@ -10,6 +10,7 @@ import pytest
 from pyhudi.errors import (
     AlreadyExistsError,
     ConflictError,
+    InstantNotFoundError,
     InvalidOptionError,
     NonRetryableConflictError,
     StorageError,
@@ -177,6 +178,21 @@ def test_a_with_block_aborts_what_was_not_committed(storage: Storage):
         tx.commit(write.write_files(tx))
     check_clean(storage)
     assert len(active(storage).timeline.writes()) == 1
+
+
+def test_a_with_block_tells_that_it_was_begun(storage: Storage):
+    """Whoever meets an instant that was archived before that begins again, which must not be after it."""
+    write = Write()
+
+    def fail() -> None:
+        with write.begin(storage) as tx:
+            write.write_files(tx)
+            raise InstantNotFoundError("the commit was archived")
+
+    with pytest.raises(TransactionError, match="not committed: the commit was archived"):
+        fail()
+    check_clean(storage)
+    assert not data_files(storage)
 
 
 def test_commit_before_inflight_is_refused(storage: Storage):

@@ -39,9 +39,13 @@ def log_blocks(table: OpenTable, pattern: str = "*") -> pa.Table:
 
 
 def log_records(table: OpenTable, pattern: str = "*") -> Iterator[pa.RecordBatch]:
-    """Yield the records in the data blocks of the committed log files that match a pattern (`LOG_RECORDS_SCHEMA`), as
-    they were written."""
-    for path, block in blocks_of_files(table.storage, matching_log_files(table, pattern)):
+    """Return the records in the data blocks of the committed log files that match a pattern (`LOG_RECORDS_SCHEMA`), as
+    they were written. The files are found now, and read later."""
+    return _records_of_files(table.storage, matching_log_files(table, pattern))
+
+
+def _records_of_files(storage: Storage, paths: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    for path, block in blocks_of_files(storage, paths):
         if block.type in DATA_BLOCKS:
             for batch in decode_records(block).to_batches():
                 texts = [json.dumps(row, default=str, ensure_ascii=False) for row in batch.to_pylist()]

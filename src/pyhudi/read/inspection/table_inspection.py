@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,8 +22,10 @@ from pyhudi.read.inspection.table_history import files_by_write
 from pyhudi.read.inspection.write_statistics import file_sizes, write_amplification
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.read.selection.table_files import TableFiles
-from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot, with_snapshot
 from pyhudi.table.view.file_system_view import FileSystemView
+
+_Result = TypeVar("_Result")
 
 
 class Inspect:
@@ -29,6 +33,9 @@ class Inspect:
 
     def __init__(self, now: Callable[[], TableSnapshot]) -> None:
         self._now = now
+
+    def _read(self, read: Callable[[TableSnapshot], _Result]) -> _Result:
+        return with_snapshot(self._now, read)[1]
 
     def __repr__(self) -> str:
         return "Inspect(not read yet: files(), file_slices(), partitions(), commits(), deletions() … read it)"
@@ -43,7 +50,7 @@ class Inspect:
             One row per file, with the columns partition, path (relative to the table), kind (base or log), file_id,
             instant (as in the name) and size (bytes).
         """
-        view = FileSystemView.load(self._now())
+        view = self._read(FileSystemView.load)
         columns = ["partition", "path", "kind", "file_id", "instant", "size"]
         files = view.files.select(columns).sort_by([("partition", "ascending"), ("path", "ascending")])
         if all_versions:
@@ -61,38 +68,14 @@ class Inspect:
         Returns:
             One row per file slice (:data:`pyhudi.table.view.file_slicing.SLICE_SCHEMA`).
         """
-        view = FileSystemView.load(self._now())
+        view = self._read(FileSystemView.load)
         return ResultTable(view.all_slices() if all_versions else view.latest_slices())
 
     def partitions(self) -> ResultTable:
         """Return the partitions of the latest snapshot: path, values of the partition fields (null if the path does not
         determine them), and the numbers of file groups, log files and bytes, with the newest base instant. As for a
         query, the metadata table names the files, if it is valid."""
-        files = TableFiles(self._now())
-        now = files.table
-        slices = FileSystemView.load(now, lister=files.list).latest_slices()
-        logs = pc.list_value_length(slices["log_paths"])
-        log_bytes = list_sums(slices["log_sizes"])
-        table = pa.table(
-            {
-                "partition": slices["partition"],
-                "log_files": logs.cast(pa.int64()),
-                "size": pc.add(pc.fill_null(slices["base_size"], 0), log_bytes),
-                "instant": slices["base_instant"],
-            }
-        )
-        summary = table.group_by("partition").aggregate(
-            [("instant", "count"), ("log_files", "sum"), ("size", "sum"), ("instant", "max")]
-        )
-        summary = summary.rename_columns(["partition", "file_groups", "log_files", "size", "latest_instant"])
-        summary = summary.sort_by("partition")
-        columns = resolve_table_schema(now)
-        schema = as_formatted(now.config, columns.schema if columns is not None else pa.schema([]))
-        decoded = decode_partition_paths(now.config, schema, summary["partition"].to_pylist())
-        for name in reversed(decoded.column_names):
-            if not name.startswith("exact_"):
-                summary = summary.add_column(1, name, decoded[name])
-        return ResultTable(summary)
+        return ResultTable(self._read(_partitions))
 
     def commits(self) -> ResultTable:
         """Return the files written by each completed write of the active timeline.
@@ -100,7 +83,7 @@ class Inspect:
         Returns:
             One row per file, oldest write first (:data:`pyhudi.read.inspection.table_history.WRITTEN_FILES_SCHEMA`).
         """
-        return ResultTable(files_by_write(self._now().active))
+        return ResultTable(self._read(lambda now: files_by_write(now.active)))
 
     def metadata_partitions(self) -> ResultTable:
         """Return the partitions of the metadata table (its indexes), with the numbers and sizes of their files.
@@ -124,7 +107,7 @@ class Inspect:
             One row per block (:data:`pyhudi.read.inspection.log_inspection.LOG_BLOCKS_SCHEMA`): its file, instant,
             type, number of records and headers.
         """
-        return ResultTable(log_blocks(self._now(), pattern))
+        return ResultTable(self._read(partial(log_blocks, pattern=pattern)))
 
     def log_records(self, pattern: str = "*") -> pa.RecordBatchReader:
         """Return the records in the committed log files as they were written, older versions included, block by block.
@@ -136,7 +119,7 @@ class Inspect:
             A stream with one row per record (:data:`pyhudi.read.inspection.log_inspection.LOG_RECORDS_SCHEMA`): its
             file, the instant of its block, and the record as JSON.
         """
-        return pa.RecordBatchReader.from_batches(LOG_RECORDS_SCHEMA, log_records(self._now(), pattern))
+        return pa.RecordBatchReader.from_batches(LOG_RECORDS_SCHEMA, self._read(partial(log_records, pattern=pattern)))
 
     def export_instants(
         self,
@@ -171,7 +154,7 @@ class Inspect:
             One row per instant (:data:`pyhudi.read.inspection.deletions.DELETIONS_SCHEMA`): its times, the writes that
             it has undone, and the numbers of deleted files and of those that could not be deleted.
         """
-        return ResultTable(deletions(self._now()))
+        return ResultTable(self._read(deletions))
 
     def deleted_files(self, instant: str) -> ResultTable:
         """Return the files that a clean, rollback or restore has deleted.
@@ -185,7 +168,7 @@ class Inspect:
         Raises:
             InstantNotFoundError: The active timeline has no such completed instant.
         """
-        return ResultTable(deleted_files(self._now(), instant))
+        return ResultTable(self._read(lambda now: deleted_files(now, instant)))
 
     def file_sizes(self) -> ResultTable:
         """Return how large the files of each completed write of the active timeline are, and those of all.
@@ -193,7 +176,7 @@ class Inspect:
         Returns:
             One row per write, newest first (:data:`pyhudi.read.inspection.write_statistics.FILE_SIZES_SCHEMA`).
         """
-        return ResultTable(file_sizes(self._now().active))
+        return ResultTable(self._read(lambda now: file_sizes(now.active)))
 
     def write_amplification(self) -> ResultTable:
         """Return how many rows each completed write of the active timeline has written for each that it has updated,
@@ -202,7 +185,7 @@ class Inspect:
         Returns:
             One row per write, newest first (:data:`pyhudi.read.inspection.write_statistics.AMPLIFICATION_SCHEMA`).
         """
-        return ResultTable(write_amplification(self._now().active))
+        return ResultTable(self._read(lambda now: write_amplification(now.active)))
 
     def bootstrap_mapping(self, partition: str | None = None, file_ids: Collection[str] | None = None) -> ResultTable:
         """Return the source files of skeleton files, which a bootstrap by metadata only has written.
@@ -231,3 +214,31 @@ class Inspect:
             FormatError: The bootstrap index is corrupt.
         """
         return ResultTable(bootstrap_partitions(self._now().storage))
+
+
+def _partitions(now: TableSnapshot) -> pa.Table:
+    """Return the partitions of a snapshot (`Inspect.partitions`)."""
+    files = TableFiles(now)
+    slices = FileSystemView.load(now, lister=files.list).latest_slices()
+    logs = pc.list_value_length(slices["log_paths"])
+    log_bytes = list_sums(slices["log_sizes"])
+    table = pa.table(
+        {
+            "partition": slices["partition"],
+            "log_files": logs.cast(pa.int64()),
+            "size": pc.add(pc.fill_null(slices["base_size"], 0), log_bytes),
+            "instant": slices["base_instant"],
+        }
+    )
+    summary = table.group_by("partition").aggregate(
+        [("instant", "count"), ("log_files", "sum"), ("size", "sum"), ("instant", "max")]
+    )
+    summary = summary.rename_columns(["partition", "file_groups", "log_files", "size", "latest_instant"])
+    summary = summary.sort_by("partition")
+    columns = resolve_table_schema(now)
+    schema = as_formatted(now.config, columns.schema if columns is not None else pa.schema([]))
+    decoded = decode_partition_paths(now.config, schema, summary["partition"].to_pylist())
+    for name in reversed(decoded.column_names):
+        if not name.startswith("exact_"):
+            summary = summary.add_column(1, name, decoded[name])
+    return summary

@@ -29,7 +29,7 @@ from pyhudi.storage import Storage, open_storage
 from pyhudi.streaming.offsets import StartOffset, batch_query, check_not_archived, timeline_files_of_batch
 from pyhudi.streaming.source_log import CHECKPOINT_PROPERTY, SourceLog, files_of_batch
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot, with_snapshot
 from pyhudi.timeline.timeline_layout import Layout
 
 T = TypeVar("T")
@@ -64,13 +64,14 @@ class MicroBatchPlanner(ABC):
         if not paths:
             self._check_empty_batch(number)
             return
-        table = self._table()
-        names = timeline_files_of_batch(paths, self.layout, table.active.layout)
-        if not names:
-            return
-        query = self._batch_query(table, names, number)
-        for piece in () if query is None else self.plan(table, query):
+        _, pieces = with_snapshot(self._table, lambda table: self._pieces(table, paths, number))
+        for piece in pieces:
             yield pa.record_batch({"piece": pa.array([pickle.dumps(piece)], pa.binary())})
+
+    def _pieces(self, table: TableSnapshot, paths: list[str], number: int | None) -> Iterator[_Piece]:
+        names = timeline_files_of_batch(paths, self.layout, table.active.layout)
+        query = self._batch_query(table, names, number) if names else None
+        return iter(()) if query is None else self.plan(table, query)
 
     def _table(self) -> TableSnapshot:
         return TableSnapshot.load(TableMetaClient.open(self.path, self.opts))

@@ -8,6 +8,7 @@ result depends on the commits alone, so a repeated batch has the same rows.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -28,7 +29,7 @@ from pyhudi.storage import Storage
 from pyhudi.storage.table_paths import META_FOLDER
 from pyhudi.streaming.offsets import StartOffset, commits_per_batch, opposite_layout
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot, with_snapshot
 from pyhudi.timeline.instant import Action, current_instant
 from pyhudi.timeline.timeline_layout import Layout
 
@@ -60,8 +61,7 @@ def load_stream(spark: SparkSession, path: str, read_options: Mapping[str, str])
     opts = Options.parse({**session_settings(spark, path), **read_options})
     client = TableMetaClient.open(path, opts)
     _check(client, opts)
-    table = TableSnapshot.load(client)
-    current = resolve_table_schema(table)
+    table, current = with_snapshot(partial(TableSnapshot.load, client), resolve_table_schema)
     if current is None:
         raise QueryError(
             f"the table at {client.storage.uri()!r} has no columns yet, which a stream requires; start it after "

@@ -4,7 +4,7 @@ long."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -181,4 +181,29 @@ def test_an_instant_that_is_archived_while_a_query_begins(tmp_path: Path, query:
     else:
         found = rows(table, begin=at(0)) if query == "range" else rows(table)
         assert found == [("x", 2), ("y", 3)]
+    assert len(pinned) == 2
+
+
+@pytest.mark.parametrize(
+    ("read", "number"),
+    [
+        (lambda table: table.lookup(["x"]), 1),
+        (lambda table: table.inspect.files(), 2),
+        (lambda table: table.inspect.file_slices(), 2),
+        (lambda table: table.inspect.partitions(), 1),
+        (lambda table: table.inspect.commits(), 1),
+        (lambda table: table.inspect.log_blocks(), 0),
+        (lambda table: table.inspect.log_records().read_all(), 0),
+        (lambda table: table.inspect.file_sizes(), 2),
+        (lambda table: table.inspect.write_amplification(), 2),
+        (lambda table: table.detail()["files"], 2),
+    ],
+    ids=lambda value: "" if isinstance(value, int) else value.__code__.co_names[-1],
+)
+def test_an_instant_that_is_archived_while_a_table_is_inspected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[HudiTable], Any], number: int
+) -> None:
+    table, pinned = archive_after_first_pin(tmp_path, monkeypatch)
+    found = read(opened(table))
+    assert (found if isinstance(found, int) else found.num_rows) == number
     assert len(pinned) == 2
