@@ -20,7 +20,7 @@ from pyhudi.errors import (
     RecordKeyError,
     SchemaMismatchError,
 )
-from pyhudi.read import complex_key_form
+from pyhudi.read import complex_key_encoding
 from pyhudi.spark.dml.merge import merge_builder as merge_module
 from tests.cases import seldom
 from tests.concurrent_archival import archive_after_first_pin
@@ -87,8 +87,8 @@ def test_keys_are_sampled_once_for_a_statement(spark, tmp_path, monkeypatch):
     table = HudiTable.create(str(tmp_path / "t"), KEYED | complex_keys)
     table.bulk_insert(frame(spark, *FIRST))
     sampled = []
-    inner = complex_key_form.sample_keys
-    monkeypatch.setattr(complex_key_form, "sample_keys", lambda now: sampled.append(now) or inner(now))
+    inner = complex_key_encoding.sample_keys
+    monkeypatch.setattr(complex_key_encoding, "sample_keys", lambda now: sampled.append(now) or inner(now))
     assert table.update({"fare": "fare + 1"}, "id = 1").rows_updated == 1
     assert len(sampled) == 1
 

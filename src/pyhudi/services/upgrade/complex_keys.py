@@ -8,7 +8,7 @@ from __future__ import annotations
 from pyhudi.config import Options
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.keygen.key_spec import KeySpec
-from pyhudi.read.complex_key_form import names_parts
+from pyhudi.read.complex_key_encoding import names_parts
 from pyhudi.table.config.key_generator_type import KeyGenType
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot

@@ -13,7 +13,7 @@ from pyhudi.errors import ConfigError
 from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.keygen.key_spec import KeySpec, check_generator_usable
 from pyhudi.metadata.indexes.indexed_columns import check_listed_columns
-from pyhudi.read.complex_key_form import names_parts
+from pyhudi.read.complex_key_encoding import names_parts
 from pyhudi.read.execution.file_slice_reader import column_names
 from pyhudi.read.schema.table_columns import TableSchema, resolve_table_schema
 from pyhudi.schema.converters.spark_json import from_spark_json

@@ -1,4 +1,4 @@
-"""Form of the keys of a table with the complex key generator and one key field: ``id:a`` or ``a``.
+"""Encoding of the keys of a table with the complex key generator and one key field: ``id:a`` or ``a``.
 
 Releases of Apache Hudi differ (docs/format/core.md, section 8.2), and no property of the table says which form it has.
 The other one would duplicate records. Its Flink writer leaves out the name in version 9, too, if it is told to, or if

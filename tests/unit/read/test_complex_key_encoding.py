@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pyhudi.config import Options
-from pyhudi.read.complex_key_form import first_record
+from pyhudi.read.complex_key_encoding import first_record
 from pyhudi.table.table_snapshot import TableSnapshot
 from tests.tables import HandMadeTable
 
