@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import pyhudi
+from pyhudi.spark.write import write_execution
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -24,3 +25,17 @@ def database(spark):
             spark.catalog.dropTempView(table.name)
     spark.sql("USE default")
     spark.sql("DROP DATABASE shop CASCADE")
+
+
+@pytest.fixture
+def meanwhile(spark, monkeypatch):
+    """Statements of another writer, one of which is run before each commit of a write, the last one first."""
+    commit, others = write_execution.commit_write, []
+
+    def commit_after_another(*args, **kwargs):
+        if others:
+            spark.sql(others.pop())
+        return commit(*args, **kwargs)
+
+    monkeypatch.setattr(write_execution, "commit_write", commit_after_another)
+    return others

@@ -8,7 +8,6 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi import HudiTable
 from pyhudi.errors import ConflictError, QueryError, RecordKeyError, SchemaMismatchError
-from pyhudi.spark.write import write_execution
 from tests.cases import seldom
 from tests.spark.sql.ride_tables import RIDES, rows
 
@@ -130,30 +129,22 @@ def test_new_rows_win_in_every_table(spark, what, partitioned):
 
 
 @pytest.mark.slow
-def test_a_row_of_another_writer_that_meets_the_condition_is_a_conflict(spark, monkeypatch):
+def test_a_row_of_another_writer_that_meets_the_condition_is_a_conflict(spark, meanwhile):
     spark.sql(RIDES.format("cow"))
     spark.sql(f"INSERT INTO rides VALUES {FOUR}")
-    commit, others = write_execution.commit_write, []
-
-    def commit_after_another(*args, **kwargs):
-        if others:
-            spark.sql(others.pop())
-        return commit(*args, **kwargs)
-
-    monkeypatch.setattr(write_execution, "commit_write", commit_after_another)
     settings = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
     replace = "INSERT INTO rides REPLACE WHERE city IN ('Oslo', 'Vardo') SELECT 5, 'e', 50, 'Oslo'"
     for key, value in settings.items():
         spark.sql(f"SET {key} = {value}")
     try:
-        others.append("INSERT INTO rides VALUES (9, 'i', 90, 'Vardo')")
+        meanwhile.append("INSERT INTO rides VALUES (9, 'i', 90, 'Vardo')")
         with pytest.raises(ConflictError):
             spark.sql(replace)
-        others.append("INSERT INTO rides VALUES (10, 'j', 100, 'Bergen')")  # which it does not read
+        meanwhile.append("INSERT INTO rides VALUES (10, 'j', 100, 'Bergen')")  # which it does not read
         spark.sql(replace)
         assert rows(spark, "SELECT id FROM rides") == [(3,), (4,), (5,), (10,)]
         spark.sql("SET hoodie.write.num.retries.on.conflict.failures = 1")
-        others.append("INSERT INTO rides VALUES (11, 'k', 110, 'Vardo')")
+        meanwhile.append("INSERT INTO rides VALUES (11, 'k', 110, 'Vardo')")
         spark.sql(replace.replace("SELECT 5", "SELECT 6"))
         assert rows(spark, "SELECT id FROM rides") == [(3,), (4,), (6,), (10,)]
     finally:

@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from pyhudi.errors import ConflictError, NonRetryableConflictError
-from pyhudi.spark.write import write_execution
 from tests.cases import classic, every, seldom
 from tests.spark.sql.ride_tables import RIDES, rows
 
@@ -54,18 +53,10 @@ def test_a_statement_that_reads_its_table_is_serializable(spark, monkeypatch, st
     assert rows(spark, "SELECT id, fare FROM rides") == [(1, 71), (2, 70)]
 
 
-def test_an_insert_that_reads_its_table_is_retried_with_what_it_reads_then(spark, monkeypatch):
+def test_an_insert_that_reads_its_table_is_retried_with_what_it_reads_then(spark, meanwhile):
     spark.sql(RIDES.format("cow"))
     spark.sql("INSERT INTO rides VALUES (1, 'a', 10, 'Oslo')")
     spark.table("rides").createOrReplaceTempView("earlier")
-    commit, others = write_execution.commit_write, []
-
-    def commit_after_another(*args, **kwargs):
-        if others:
-            spark.sql(others.pop())
-        return commit(*args, **kwargs)
-
-    monkeypatch.setattr(write_execution, "commit_write", commit_after_another)
     settings = {
         "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
         "hoodie.write.num.retries.on.conflict.failures": "2",
@@ -73,7 +64,7 @@ def test_an_insert_that_reads_its_table_is_retried_with_what_it_reads_then(spark
     for key, value in settings.items():
         spark.sql(f"SET {key} = {value}")
     try:
-        others.append("INSERT INTO rides VALUES (2, 'b', 20, 'Oslo')")
+        meanwhile.append("INSERT INTO rides VALUES (2, 'b', 20, 'Oslo')")
         spark.sql("INSERT OVERWRITE rides PARTITION (city = 'Oslo') SELECT id, name, fare + 1 FROM rides")
         assert rows(spark, "SELECT id, fare FROM rides") == [(1, 11), (2, 21)]
         inserts = (
@@ -82,7 +73,7 @@ def test_an_insert_that_reads_its_table_is_retried_with_what_it_reads_then(spark
             lambda: spark.table("rides").write.insertInto("rides", overwrite=True),
         )
         for insert in every(2, inserts):
-            others.append("INSERT INTO rides VALUES (3, 'c', 30, 'Oslo')")
+            meanwhile.append("INSERT INTO rides VALUES (3, 'c', 30, 'Oslo')")
             with pytest.raises(NonRetryableConflictError):
                 insert()
             assert rows(spark, "SELECT id FROM rides WHERE id = 3") == [(3,)]
