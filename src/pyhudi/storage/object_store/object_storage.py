@@ -1,9 +1,7 @@
 """Objects of S3, Google Cloud Storage, Azure and of this process's memory, through ``obstore``.
 
 An object appears atomically. Create-if-absent and conditional replacement are conditional puts (``If-None-Match``,
-``If-Match`` on the ETag, ``ifGenerationMatch`` on Google Cloud Storage). A put whose response is lost is sent again,
-and the second request fails because the first one succeeded. Therefore each conditional put stores a unique token in
-the metadata of the object, by which its own object is recognised. There are no folders; the ``dir/`` placeholder
+``If-Match`` on the ETag, ``ifGenerationMatch`` on Google Cloud Storage). There are no folders; the ``dir/`` placeholder
 objects of Hadoop are not listed as files.
 """
 
@@ -12,8 +10,6 @@ from __future__ import annotations
 import builtins
 import contextlib
 import os
-import time
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, BinaryIO, cast
 
@@ -29,6 +25,7 @@ from pyhudi.errors import (
     UnansweredError,
 )
 from pyhudi.storage.concurrent_reads import concurrent_map
+from pyhudi.storage.object_store.conditional_put import conditional_put
 from pyhudi.storage.object_store.object_store_location import PREFIX as OPTION_PREFIX
 from pyhudi.storage.object_store.object_store_location import ObjectStoreLocation, reason_of
 from pyhudi.storage.object_store.object_streams import ObjectReader, Upload
@@ -42,11 +39,6 @@ _END = 512 * 1024
 KiB."""
 _WITHOUT_SUFFIXES = frozenset({"az"})
 """Kinds of stores that cannot read the last bytes of an object without its size."""
-_PUT_WORD = "pyhudiput"
-"""Key of the token in the metadata of objects. Azure allows letters, digits and underscores; proxies drop
-underscores."""
-_WAITS_FOR_OTHERS = (0.0, 0.1, 0.3, 1.0)
-"""Seconds before each attempt to create an object for which other requests are in progress."""
 
 
 class ObjectStorage:
@@ -242,34 +234,7 @@ class ObjectStorage:
                 raise PreconditionFailedError(f"{self.uri(path)!r} already exists") from error
 
     def _conditional_put(self, path: str, data: bytes, mode: str | Mapping[str, str]) -> Any:
-        """Put under a condition. Return the attributes of the object from the store.
-
-        S3 also refuses to create an object while another request for its key is in progress, perhaps the first one of
-        this put. Therefore it is sent again as long as there is no object.
-        """
-        word = uuid.uuid4().hex
-        for wait in _WAITS_FOR_OTHERS:
-            time.sleep(wait)
-            try:
-                return obstore().put(
-                    self._store(), self._key(path), data, mode=mode, use_multipart=False, attributes={_PUT_WORD: word}
-                )
-            except (obstore_exceptions().AlreadyExistsError, obstore_exceptions().PreconditionError):
-                stored = self._head(path)
-                if stored is not None and stored.attributes.get(_PUT_WORD) == word:
-                    return stored.meta
-                if stored is not None or mode != "create":
-                    raise
-        raise UnansweredError(
-            f"{self.uri(path)!r} does not exist, and could not be created because of conflicting requests for it"
-        )
-
-    def _head(self, path: str) -> Any | None:
-        """Return the response for an object without its content; None if it does not exist."""
-        try:
-            return obstore().get(self._store(), self._key(path), options={"head": True})
-        except FileNotFoundError:
-            return None
+        return conditional_put(self._store(), self._key(path), data, mode, uri=self.uri(path))
 
     def _version(self, meta: Mapping[str, Any]) -> str:
         version = meta.get("version") if self._location.kind == "gs" else meta.get("e_tag")
