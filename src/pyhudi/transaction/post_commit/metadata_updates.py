@@ -10,6 +10,7 @@ from pyhudi.metadata.indexes.indexed_columns import columns_of_new_table
 from pyhudi.metadata.maintenance import metadata_compaction as compaction
 from pyhudi.metadata.maintenance.metadata_compaction import MetadataServiceResult
 from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob
+from pyhudi.metadata.maintenance.metadata_compaction_schedule import heartbeat_of, schedule_compaction
 from pyhudi.metadata.writer.enabled_partitions import build_all, is_metadata_enabled
 from pyhudi.metadata.writer.initial_statistics import FileStatsReader
 from pyhudi.metadata.writer.locked_table import LockedTable
@@ -51,7 +52,7 @@ class MetadataUpdates:
         """Plan the compaction of the metadata table if it is due, for `run_services`; otherwise return None. In tables
         of version 6 it is executed immediately. The caller holds the lock of the table."""
         try:
-            job = compaction.schedule_compaction(table)
+            job = schedule_compaction(table)
             if job is None or table.config.version >= 8:
                 return job
             try:
@@ -73,7 +74,7 @@ class MetadataUpdates:
         if job is None:
             return
         try:
-            with compaction.heartbeat_of(job, self.opts):
+            with heartbeat_of(job, self.opts):
                 result = self._compact(config, job)
             if result is not None:
                 self._report(config, result)
