@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyhudi.config import Options
+from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.metadata.writer.enabled_partitions import delete_if_disabled
 from pyhudi.table.bootstrap_index import BOOTSTRAP_INSTANTS
 from pyhudi.table.config.table_config import TableConfig
@@ -69,11 +70,12 @@ def start_write(
     is_bootstrap = instant in BOOTSTRAP_INSTANTS
     if not is_bootstrap:
         refuse_pending_bootstrap(active, config)
-    failed = rollbacks.failed_writes(active, failed_writes_policy(opts), bootstraps=is_bootstrap)
+    policy = failed_writes_policy(opts)
+    failed = rollbacks.failed_writes(active, policy, bootstraps=is_bootstrap)
     rollbacks.check(active, failed)
     # Before the first change of the timeline, because a metadata table must not survive the table that it describes.
     config = delete_if_disabled(storage, config, opts)
-    rollbacks.complete_and_roll_back(active, failed)
+    rollbacks.complete_and_roll_back(active, failed, leave_running=policy is FailedWritesPolicy.LAZY)
     if instant is not None:  # It may have been used before; those attempts are rolled back by now.
         active = active.reload()
     timeline = active.timeline

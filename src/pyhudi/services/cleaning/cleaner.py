@@ -168,7 +168,7 @@ class Cleaner:
             active = table.active.reload()
             failed = rollbacks.failed_writes(active, policy)
             rollbacks.check(active, failed)
-            rollbacks.complete_and_roll_back(active, failed)
+            rollbacks.complete_and_roll_back(active, failed, leave_running=True)
 
     def schedule(
         self, table: TableSnapshot, plan: CleanPlan, *, only_if_due: bool, begin: bool = False

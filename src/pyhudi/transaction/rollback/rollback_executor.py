@@ -106,18 +106,29 @@ class RollbackExecutor:
             if plan is not None:
                 self._refuse_log_blocks(plan, pending)
 
-    def complete_and_roll_back(self, active: ActiveTimeline, failed: list[Instant]) -> list[Instant]:
-        """Complete unfinished rollbacks, then roll back ``failed``. Return the completed rollbacks."""
+    def complete_and_roll_back(
+        self, active: ActiveTimeline, failed: list[Instant], *, leave_running: bool = False
+    ) -> list[Instant]:
+        """Complete unfinished rollbacks, then roll back ``failed``. Return the completed rollbacks.
+
+        ``leave_running``: leave rollbacks with a heartbeat, which Apache Hudi 1.2.0 executes without the lock.
+        """
         delete_late_completed_files(active, self.generator.lock)
         done: list[Instant | None] = []
+        left: set[str] = set()
         for pending in active.timeline.pending().of_actions(Action.ROLLBACK):
             plan = read_rollback_plan(active, pending)
             if plan is None:
                 # A rollback whose plan is incomplete was never started.
                 active.delete_pending(pending.requested, Action.ROLLBACK)
                 continue
+            if leave_running and not self.heartbeats.is_dead(self.storage, pending.requested):
+                left.add(plan.instant)
+                continue
             done.append(self._finish(active, pending, plan))
         for target in failed:
+            if target.requested in left:
+                continue
             current = active.timeline.find(target.requested, target.action)
             if current is not None and not current.is_completed:
                 done.append(self.roll_back(active, current))

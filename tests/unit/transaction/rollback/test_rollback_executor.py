@@ -8,10 +8,11 @@ from pyhudi.format.log import scan_blocks
 from pyhudi.storage import Storage
 from pyhudi.timeline.action_avro import decode_record, encode_record
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
+from pyhudi.timeline.heartbeat import heartbeat_path
 from pyhudi.timeline.instant import Instant, State, next_instant
 from pyhudi.timeline.markers import IOType, Markers
 from pyhudi.timeline.plans.rollback_plan import RollbackPlan, RollbackRequest
-from tests.unit.transaction.tables import Write, active, check_clean, data_files
+from tests.unit.transaction.tables import MULTI_WRITER, Write, active, check_clean, data_files
 
 OLD, NEW = "20240101000000000", "20240101000000001"
 
@@ -158,6 +159,20 @@ def test_a_rollback_whose_target_has_gone_already(storage: Storage):
     interrupted(storage, RollbackPlan(OLD, "commit"), inflight=True)
     Write().run(storage)
     check_clean(storage)
+
+
+def test_a_rollback_that_another_process_executes(storage: Storage):
+    """Apache Hudi, which has a heartbeat for it, and would fail if it were done already."""
+    dead = Write(("a",), options=MULTI_WRITER).leave(storage)
+    storage.delete(heartbeat_path(dead.instant))
+    begun = interrupted(storage, RollbackPlan(dead.instant, "commit"), inflight=True)
+    storage.write(heartbeat_path(begun.requested), b"")
+    Write(("b",), options=MULTI_WRITER).run(storage)
+    assert {dead.instant, begun.requested} <= set(active(storage).timeline.pending().requested_times)
+    storage.delete(heartbeat_path(begun.requested))
+    Write(("b",), options=MULTI_WRITER).run(storage)
+    check_clean(storage)
+    assert [i.requested for i in active(storage).timeline.of_actions("rollback")] == [begun.requested]
 
 
 @pytest.mark.parametrize("plan", [b"", b"Obj\x01half", b"{}"])
