@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
@@ -13,7 +14,7 @@ from pyhudi.errors import RecordKeyError
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.dml.merge.clause_evaluation import KIND, ROW_ID
 from pyhudi.spark.dml.merge.merge_clauses import MergeAction
-from pyhudi.spark.dml.merge.merge_pairs import MergePairs
+from pyhudi.spark.dml.merge.merge_pairs import FEW_ROWS, MergePairs
 from pyhudi.spark.dml.target_table import TargetTable
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.helper_columns import STORED_KEY, STORED_PATH
@@ -25,7 +26,7 @@ _ORDER, _STORED_ORDER = "_pyhudi_order", "_pyhudi_stored_order"
 _DELETES_ONE, _WINS = "_pyhudi_deletes_one", "_pyhudi_wins"
 
 
-def with_replaced_rows(pairs: MergePairs, target: TargetTable, cached: CachedFrames) -> MergePairs:
+def with_replaced_rows(pairs: MergePairs, target: TargetTable, cached: CachedFrames, *, count: int) -> MergePairs:
     """Return the pairs without the deletes of rows whose keys the MERGE inserts: the new rows replace them, as in an
     upsert. Runs a Spark job, unless the table generates its keys or inserted keys are new.
 
@@ -34,6 +35,7 @@ def with_replaced_rows(pairs: MergePairs, target: TargetTable, cached: CachedFra
         target: The table.
         cached: Persists the result, which is read more than once, and the keys of inserted rows: in a join, Spark might
             evaluate keys of other rows, too, which fail.
+        count: Number of the pairs.
 
     Raises:
         RecordKeyError: A row with the key of a new one is updated, or the deleted one might win against the new one. A
@@ -41,19 +43,21 @@ def with_replaced_rows(pairs: MergePairs, target: TargetTable, cached: CachedFra
     """
     if pairs.new_keys or target.spec.auto_keys:
         return pairs
+    # Spark describes an adaptive plan twice in that of each query that reads its cache, at each stage of the query.
+    persist = partial(cached.add, rows=count, adaptive=False) if count <= FEW_ROWS else cached.add
     is_inserted = F.col(KIND) == MergeAction.INSERT.value
     inserted, changed = pairs.rows.where(is_inserted), pairs.rows.where(~is_inserted)
     order = F.struct(F.lit(0), *_ordering_values(target))
     keyed = with_keys(inserted, target.spec, "").select(RECORD_KEY, PARTITION_PATH, order.alias(_ORDER))
-    both = changed.withColumn(_STORED_ORDER, order).join(cached.add(keyed), _has_same_key(target))
-    replaced = cached.add(_by_key(both, target))
+    both = changed.withColumn(_STORED_ORDER, order).join(persist(keyed), _has_same_key(target))
+    replaced = persist(_by_key(both, target))
     with key_errors(inserted, target.spec):
         found = replaced.orderBy(F.col(_DELETES_ONE) & F.col(_WINS)).first()  # False comes first
     if found is None:
         return pairs
     _check_replaced(found, target)
     is_replaced = (F.col(KIND) == MergeAction.DELETE.value) & _has_same_key(target)
-    return replace(pairs, rows=cached.add(pairs.rows.join(replaced, is_replaced, "left_anti")))
+    return replace(pairs, rows=persist(pairs.rows.join(replaced, is_replaced, "left_anti")))
 
 
 def _ordering_values(target: TargetTable) -> list[Column]:

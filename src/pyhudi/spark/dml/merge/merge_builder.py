@@ -178,7 +178,8 @@ class MergeBuilder:
             if not merged.are_counted_by_write and not merged.are_certain:
                 counts = count_changes(merged.pairs, self.clauses)
                 if counts.inserted and (counts.updated or counts.deleted):
-                    merged = replace(merged, pairs=with_replaced_rows(merged.pairs, target, cached))
+                    pairs = with_replaced_rows(merged.pairs, target, cached, count=counts.pairs)
+                    merged = replace(merged, pairs=pairs)
             repeated = counts is not None and counts.repeated_deletes
             rows, changes = merged.rows(cached, repeated=repeated)
             commit = DmlCommit(target.reads, changes, counts_changes=merged.are_counted_by_write)

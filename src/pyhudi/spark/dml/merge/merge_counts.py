@@ -20,12 +20,13 @@ from pyhudi.write.write_result import WriteResult
 
 @dataclass(frozen=True, slots=True)
 class MergeCounts:
-    """Numbers of rows that are updated, deleted and inserted. ``repeated_deletes``: several pairs delete the same
-    row."""
+    """Numbers of rows that are updated, deleted and inserted. ``pairs``: number of the pairs, if they were counted;
+    ``repeated_deletes``: several pairs delete the same row."""
 
     updated: int
     deleted: int
     inserted: int
+    pairs: int = 0
     repeated_deletes: bool = False
 
     @classmethod
@@ -49,7 +50,8 @@ def count_changes(pairs: MergePairs, clauses: Sequence[Clause]) -> MergeCounts:
                 *(F.count(F.when(_action_is(kind), 1)).alias(kind.name) for kind in MergeAction)
             ).first()
         assert row is not None
-        return MergeCounts(row[MergeAction.UPDATE.name], row[MergeAction.DELETE.name], row[MergeAction.INSERT.name])
+        numbers = (row[MergeAction.UPDATE.name], row[MergeAction.DELETE.name], row[MergeAction.INSERT.name])
+        return MergeCounts(*numbers, pairs=sum(numbers))
     row = _counted_by_row(pairs, clauses)
     if row["ambiguous"]:
         raise AmbiguousMergeError(
@@ -57,7 +59,11 @@ def count_changes(pairs: MergePairs, clauses: Sequence[Clause]) -> MergeCounts:
             "from the source"
         )
     return MergeCounts(
-        row["updated"] or 0, row["deleted"] or 0, row["inserted"] or 0, repeated_deletes=(row["max_deletes"] or 0) > 1
+        row["updated"] or 0,
+        row["deleted"] or 0,
+        row["inserted"] or 0,
+        pairs=row["pairs"] or 0,
+        repeated_deletes=(row["max_deletes"] or 0) > 1,
     )
 
 
@@ -76,8 +82,8 @@ def _action_is(kind: MergeAction) -> Column:
 
 
 def _counted_by_row(pairs: MergePairs, clauses: Sequence[Clause]) -> Row:
-    """Return one row with the columns updated, deleted, inserted, ambiguous, example and max_deletes. Pairs are first
-    counted per row of the table."""
+    """Return one row with the columns updated, deleted, inserted, pairs, ambiguous, example and max_deletes. Pairs are
+    first counted per row of the table."""
     updates, deletes, stored = F.col("updates"), F.col("deletes"), F.col(ROW_ID).isNotNull()
     by_row = pairs.rows.groupBy(ROW_ID).agg(
         F.count(F.when(_action_is(MergeAction.UPDATE), 1)).alias("updates"),
@@ -96,6 +102,7 @@ def _counted_by_row(pairs: MergePairs, clauses: Sequence[Clause]) -> Row:
             F.sum("updates").alias("updated"),
             F.sum(F.when(stored, F.least(deletes, F.lit(1)))).alias("deleted"),
             F.sum("inserts").alias("inserted"),
+            F.sum(updates + deletes + F.col("inserts")).alias("pairs"),
             F.count(F.when(several, 1)).alias("ambiguous"),
             F.max(F.when(several, F.col("key"))).alias("example"),
             F.max(F.when(stored, deletes)).alias("max_deletes"),

@@ -26,9 +26,9 @@ from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.execution.slice_tasks import coalesced
 from pyhudi.sql.statements import ClauseKind
 
+FEW_ROWS = 100_000
+"""Number of source rows, or of pairs, up to which Spark's plans of their joins are not made adaptive."""
 _MATCHED = "_pyhudi_matched_"
-_FEW_ROWS = 100_000
-"""Number of source rows up to which Spark's plan of the join is not made adaptive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class MergeJoin:
         new_keys = summary.exact and self._inserts_by_key()
         unassigned = self._unassigned(new_keys=new_keys)
         pairs = rows.join(source, as_column(self.source.on))
-        adaptive = summary.count > _FEW_ROWS  # Spark knows its size, and broadcasts it unless rows are wide.
+        adaptive = summary.count > FEW_ROWS  # Spark knows its size, and broadcasts it unless rows are wide.
         parts = []
         if evaluator.has(ClauseKind.MATCHED):
             pairs = evaluator.evaluate(pairs, (ClauseKind.MATCHED,), unassigned, equated)
@@ -135,7 +135,7 @@ class MergeJoin:
         if not (summary.unique and self._matches_one_record()):
             # there may be many more pairs than source rows, too many to broadcast
             matched = matched.distinct()
-            matched = coalesced(matched) if summary.count <= _FEW_ROWS else matched
+            matched = coalesced(matched) if summary.count <= FEW_ROWS else matched
         if summary.count <= self._target.opts.get_typed(options.INDEX_BROADCAST_ROWS):
             matched = F.broadcast(matched)
         same = [F.col(quoted([EQUATED + name])) == F.col(quoted([_MATCHED + name])) for name in names]
