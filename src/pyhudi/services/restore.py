@@ -31,9 +31,9 @@ from pyhudi.table.moved_instants import load_whole_timeline
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.action_avro import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
+from pyhudi.timeline.archive.archived_timeline import archived_writes, read_archived_timeline
 from pyhudi.timeline.commit_metadata import decode_commit
-from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State, completed_action
+from pyhudi.timeline.instant import Action, Instant, State, completed_action
 from pyhudi.timeline.operation_types import REWRITING_OPERATIONS
 from pyhudi.timeline.plans.restore_plan import RestorePlan, instant_infos
 from pyhudi.transaction.concurrency_mode import failed_writes_policy
@@ -74,8 +74,7 @@ def plan_restore(table: TableSnapshot, to: str) -> RestorePlan:
 def _refuse_archived(active: ActiveTimeline, target: Instant) -> None:
     """Refuse a restore to a write that archival has passed: archived writes cannot be rolled back, and would count as
     committed again after the next write."""
-    history = read_archived_timeline(active.storage, active.layout, metadata=False)
-    history = history.filter(pc.is_in(history["action"], value_set=pa.array(sorted(WRITE_ACTIONS))))
+    history = archived_writes(active.storage, active.layout)
     order_times = pc.coalesce(history["completion"], history["requested"])
     later = history.filter(pc.greater(order_times, target.order_time))["requested"].to_pylist()
     concurrent = [requested for requested in later if requested <= target.requested]

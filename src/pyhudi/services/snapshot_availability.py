@@ -11,7 +11,7 @@ from pyhudi.errors import TransactionError
 from pyhudi.format.file_names import BASE, LOG, file_name_of, parse_names, split_paths
 from pyhudi.services.cleaning.clean_planner import pending_cleans
 from pyhudi.storage import Storage, join_path
-from pyhudi.storage.concurrent_reads import read_ahead, read_each
+from pyhudi.storage.concurrent_reads import read_each
 from pyhudi.table.clean_retention import base_and_log_files, slices_with_files
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_group_keys import group_keys, in_groups
@@ -21,6 +21,7 @@ from pyhudi.table.view.file_slicing import instant_mask
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
+from pyhudi.timeline.archive.completed_cleans import completed_cleans
 from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.plans.clean_plan import paths_of
@@ -82,10 +83,10 @@ def _replaced_by_archived(table: TableSnapshot, instant: Instant) -> pa.Table:
 
     A view does not hide them, because there are no files of them any more.
     """
-    archived = read_archived_timeline(table.storage, table.active.layout, up_to=instant.order_time)
-    done = pc.less_equal(pc.coalesce(archived["completion"], archived["requested"]), instant.order_time)
-    archived = archived.filter(pc.and_(done, pc.equal(archived["action"], Action.REPLACE_COMMIT)))
-    replaced = [decode_commit(data).replaced for data in archived["metadata"].to_pylist() if data is not None]
+    active, until = table.active, instant.order_time
+    archived = read_archived_timeline(active.storage, active.layout, up_to=until, actions=(Action.REPLACE_COMMIT,))
+    done = archived.filter(pc.less_equal(pc.coalesce(archived["completion"], archived["requested"]), until))
+    replaced = [decode_commit(data).replaced for data in done["metadata"].to_pylist() if data is not None]
     groups = [part.select(["partition", "file_id"]) for part in replaced if part is not None]
     return pa.concat_tables([GROUP_INSTANT_SCHEMA.empty_table().select(["partition", "file_id"]), *groups])
 
@@ -156,8 +157,7 @@ def _slice_keys(slices: pa.Table) -> pa.Array:
 def deleted_since(active: ActiveTimeline, instant: Instant) -> pa.Table:
     """Return the files (`FILE_SCHEMA`) that cleans later than an instant have deleted, or are going to delete."""
     names: list[tuple[str, str]] = []
-    cleans = active.timeline.completed().of_actions(Action.CLEAN).after(instant.requested)
-    for record in read_ahead(active.completed_record, cleans):
+    for _, record in completed_cleans(active, instant.requested):
         for partition, part in record["partitionMetadata"].items():
             names += [(partition, file_name_of(text)) for text in part["deletePathPatterns"]]
     for plan in pending_cleans(active):

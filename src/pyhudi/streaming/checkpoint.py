@@ -133,10 +133,10 @@ class SinkHistory:
         present = {instant.requested for instant in completed}
         if self.commits and self.commits <= present:
             return  # nothing has been archived since
-        archived = read_archived_timeline(active.storage, active.layout, after=min(self.commits, default=None))
+        since = min(self.commits, default=None)
+        archived = read_archived_timeline(active.storage, active.layout, after=since, actions=WRITE_ACTIONS)
         known = pa.array(sorted(self.commits | present), pa.string())
-        later = archived.filter(pc.invert(pc.is_in(archived["requested"], value_set=known)))
-        for row in later.filter(pc.is_in(later["action"], value_set=pa.array(sorted(WRITE_ACTIONS)))).to_pylist():
+        for row in archived.filter(pc.invert(pc.is_in(archived["requested"], value_set=known))).to_pylist():
             if row["metadata"] is not None:
                 instant = Instant(row["requested"], row["action"], State.COMPLETED, row["completion"], "")
                 yield instant, decode_commit(row["metadata"]).extra
@@ -181,15 +181,13 @@ def _newest_first(active: ActiveTimeline) -> Iterator[Mapping[str, str]]:
 def _archived_newest_first(storage: Storage, layout: Layout) -> Iterator[bytes]:
     """Yield the content of archived commits, newest first, and read them in this order where the layout allows it."""
     lazy = layout.version >= 2
-    writes = pa.array(sorted(WRITE_ACTIONS))
-    archived = read_archived_timeline(storage, layout, metadata=not lazy)
-    archived = archived.filter(pc.is_in(archived["action"], value_set=writes))
+    archived = read_archived_timeline(storage, layout, actions=WRITE_ACTIONS, metadata=not lazy)
     for end in range(archived.num_rows, 0, -_AT_ONCE):
         some = archived.slice(max(0, end - _AT_ONCE), min(_AT_ONCE, end))
         if lazy:
             older = archived["requested"][end - _AT_ONCE - 1].as_py() if end > _AT_ONCE else None
-            some = read_archived_timeline(storage, layout, after=older, up_to=some["requested"][-1].as_py())
-            some = some.filter(pc.is_in(some["action"], value_set=writes))
+            last = some["requested"][-1].as_py()
+            some = read_archived_timeline(storage, layout, after=older, up_to=last, actions=WRITE_ACTIONS)
         yield from (data for data in reversed(some["metadata"].to_pylist()) if data is not None)
 
 

@@ -115,7 +115,7 @@ def _undone_commits(active: ActiveTimeline) -> set[str]:
 
 def _archived_undone_commits(active: ActiveTimeline, after: str) -> set[str]:
     """Return the instants that archived rollbacks and restores with a later requested time have undone."""
-    archived = read_archived_timeline(active.storage, active.layout, after=after)
+    archived = read_archived_timeline(active.storage, active.layout, after=after, actions=_UNDOING)
     return {
         i
         for action, key in _UNDOING.items()

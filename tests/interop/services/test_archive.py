@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.metadata.metadata_layout import metadata_layout
@@ -19,7 +20,7 @@ from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2, Layout
 from tests.archival import archive_instants
-from tests.interop.harness.alternating_writes import ARCHIVAL, OPTIONS, SIMPLE, rows, table
+from tests.interop.harness.alternating_writes import ARCHIVAL, OPTIONS, SIMPLE, AlternatingWrites, rows, table
 from tests.interop.harness.oracle import Oracle
 from tests.unit.timeline.archive.test_archive_log_writer import records
 
@@ -110,6 +111,44 @@ def test_a_compaction_that_was_archived_before_a_savepoint(oracle: Oracle, tmp_p
     assert values(HudiTable.for_path(str(tmp_path)).scan().to_arrow()) == sorted(row[4] for row in expected.values())
     stale = values(oracle.read(tmp_path))
     assert stale.count("first") > sum(row[4] == "first" for row in expected.values())
+
+
+@pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
+def test_updates_that_were_archived_later_than_services(oracle: Oracle, spark: SparkSession, tmp_path: Path) -> None:
+    """Compactions of 1.2.0 leave out the log files of archived delta commits that are later than the first instant of
+    the active timeline. No clean, restore or index build stays there."""
+    by_hand = {"hoodie.clean.automatic": "false", "hoodie.compact.inline": "false"}
+    more = {"hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.compact.inline.max.delta.commits": "3"}
+    both = AlternatingWrites(tmp_path / "t", oracle, spark, {**OPTIONS, **SIMPLE, **ARCHIVAL, **by_hand, **more})
+    both.write_keys("ours", 0, 20)
+    services = HudiTable.for_path(str(both.path), both.options).services
+    for n in range(2):
+        both.write_keys("ours", n, n + 6)
+        assert services.compact({"hoodie.compact.inline.max.delta.commits": "1"})
+    both.write_keys("ours", 2, 4)
+    assert services.clean()
+    services.schedule_index("record_index")
+    services.run_index(spark=spark)
+    both.write_keys("ours", 3, 5)
+    saved, model = HudiTable.for_path(str(both.path)).latest_instant, dict(both.model)
+    both.write_keys("ours", 4, 9)
+    services.restore(saved)
+    both.model = model
+    for n in range(7):
+        both.write_keys("ours", n, n + 3)
+    assert {"clean", "restore", "indexing"} < {i.action for i in oracle.timeline(both.path)}
+    assert services.archive()
+    assert {i.action for i in oracle.timeline(both.path)} == {"deltacommit"}
+    both.check()
+    oracle.sql(
+        f"CREATE TABLE compacted USING hudi LOCATION '{both.path}'",
+        "CALL run_compaction(op => 'scheduleandexecute', table => 'compacted', "
+        "options => 'hoodie.compact.inline.max.delta.commits=1')",
+        "DROP TABLE compacted",
+    )
+    assert "commit" in {i.action for i in oracle.timeline(both.path)}
+    both.check()
+    both.check({"hoodie.metadata.enable": "true"}, keys=("k001", "k015"))
 
 
 def values(found: pa.Table) -> list[str]:

@@ -89,7 +89,8 @@ ARCHIVE_ASYNC = flag(
 ARCHIVE_BEYOND_SAVEPOINT = flag(
     "hoodie.archive.beyond.savepoint",
     False,
-    "If true, instants after the first savepoint are archived, except those with a savepoint.",
+    "If true, instants after the first savepoint are archived, except those with a savepoint. No effect in "
+    "merge-on-read tables of version 8 and 9.",
 )
 ARCHIVE_BLOCK_ON_CLEAN = flag(
     "hoodie.archive.block.on.latest.clean.ectr",

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config.enums import HollowPolicy
@@ -132,8 +131,8 @@ class _Archive:
     def read(self, requested: str) -> CommitMetadata:
         with self._lock:
             if self._found is None:
-                table = read_archived_timeline(self._table.storage, self._table.active.layout, after=self._oldest[:-1])
-                table = table.filter(pc.is_in(table["action"], value_set=pa.array(sorted(WRITE_ACTIONS))))
+                active, after = self._table.active, self._oldest[:-1]
+                table = read_archived_timeline(active.storage, active.layout, after=after, actions=WRITE_ACTIONS)
                 self._found = dict(zip(table["requested"].to_pylist(), table["metadata"].to_pylist(), strict=True))
         data = self._found.get(requested)
         if data is None:

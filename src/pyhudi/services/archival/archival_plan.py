@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from pyhudi.config import Options, options
 from pyhudi.config.enums import CompactionTrigger, TableType
 from pyhudi.metadata.metadata_layout import FILES, load_metadata_timeline
+from pyhudi.metadata.reader.restored_writes import undone_since_built
 from pyhudi.services.cleaning.clean_progress import LastClean
 from pyhudi.storage.clock import now_ms
 from pyhudi.table.clean_retention import CleanRetention, earliest_instant_to_retain
@@ -29,7 +30,6 @@ from pyhudi.timeline.archive.archiver import archival_end, commits_to_keep
 from pyhudi.timeline.delta_commits import delta_commits_since_compaction
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.operation_types import REWRITING_OPERATIONS
-from pyhudi.timeline.timeline import Timeline
 
 _COUNTING = (CompactionTrigger.NUM_COMMITS, CompactionTrigger.NUM_AND_TIME)
 
@@ -95,7 +95,7 @@ def make_archival_plan(table: TableSnapshot, opts: Options, *, only_if_due: bool
     if limits is None:
         return ArchivalPlan(reason="the metadata table has not been compacted yet")
     saved = set(timeline.of_actions(Action.SAVEPOINT).requested_times)
-    if saved and not opts.get_typed(options.ARCHIVE_BEYOND_SAVEPOINT):
+    if saved and not _passes_savepoints(table, opts):
         limits.append(min(saved))
     end = archival_end(timeline, min_commits=min_commits, max_commits=kept, before=limits)
     if end is None:
@@ -104,7 +104,7 @@ def make_archival_plan(table: TableSnapshot, opts: Options, *, only_if_due: bool
     commits = _without_late_completions(table.active, without_uncleaned(table, commits), 2 * max_commits)
     if not commits:
         return ArchivalPlan(reason=f"everything from {end} on is needed")
-    return ArchivalPlan(tuple(sorted([*commits, *_cleans_and_rollbacks(timeline, commits[-1].requested)])))
+    return ArchivalPlan(tuple(sorted([*commits, *_other_instants(table.active, commits[-1].requested)])))
 
 
 def _without_late_completions(active: ActiveTimeline, commits: list[Instant], limit: int) -> list[Instant]:
@@ -131,12 +131,25 @@ def _without_late_completions(active: ActiveTimeline, commits: list[Instant], li
     return commits if len(writes) - count > limit else commits[:count]
 
 
-def _cleans_and_rollbacks(timeline: Timeline, last: str) -> list[Instant]:
-    """Return the cleans and rollbacks before the last archived commit. The last clean is kept, because queries need it
-    to determine the retained history."""
-    cleans = timeline.completed().of_actions(Action.CLEAN)
-    rollbacks = timeline.completed().of_actions(Action.ROLLBACK)
-    return [i for i in (*cleans, *rollbacks) if i.requested < last and i is not cleans.last]
+def _passes_savepoints(table: TableSnapshot, opts: Options) -> bool:
+    """Return True if writes beyond the first savepoint, which stays with its commit, are archived. In merge-on-read
+    tables they are not, for the reason given in :func:`_other_instants`, which is also one for the base files of
+    compactions (docs/format/core.md, 10, 33)."""
+    is_kept = table.config.table_type is TableType.MERGE_ON_READ and table.active.layout.version >= 2
+    return opts.get_typed(options.ARCHIVE_BEYOND_SAVEPOINT) and not is_kept
+
+
+def _other_instants(active: ActiveTimeline, last: str) -> list[Instant]:
+    """Return the cleans, rollbacks, restores and index builds before the last archived commit.
+
+    None of them stays: Apache Hudi takes an archived delta commit for a pending one if it is later than the first
+    instant of the active timeline, and its compaction leaves out the log files (docs/format/core.md, 10, 58). In
+    layout 1 that does not matter, so that the last clean stays there, which is quicker to find than in the archive.
+    """
+    completed = active.timeline.completed()
+    last_clean = completed.of_actions(Action.CLEAN).last if active.layout.version < 2 else None
+    others = completed.filter(lambda i: i.requested < last and not i.is_write and i.action != Action.SAVEPOINT)
+    return [i for i in others if i is not last_clean]
 
 
 def _limits(table: TableSnapshot, opts: Options) -> list[str] | None:
@@ -156,11 +169,13 @@ def _limits(table: TableSnapshot, opts: Options) -> list[str] | None:
         last = LastClean.load(table.active)
         limits += [last.earliest] if last is not None and last.earliest else []
     if FILES in table.config.metadata_partitions:
-        metadata = load_metadata_timeline(table.storage, table.config.version).timeline
-        compaction = metadata.completed().of_actions(Action.COMMIT).last
+        metadata = load_metadata_timeline(table.storage, table.config.version)
+        compaction = metadata.timeline.completed().of_actions(Action.COMMIT).last
         if compaction is None:
             return None
         limits += [i.requested for i in commits if i.order_time > compaction.requested][:1]
+        if undone_since_built(metadata, table.active):  # Readers need the restores to find that out.
+            limits += timeline.of_actions(Action.RESTORE).requested_times
     return limits
 
 

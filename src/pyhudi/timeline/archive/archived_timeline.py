@@ -9,6 +9,8 @@ again, the modification time is part of the cache key. Metadata of instants, whi
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import reduce
+from operator import and_
 from typing import TypeVar
 
 import pyarrow as pa
@@ -34,35 +36,35 @@ def read_archived_timeline(
     after: str | None = None,
     up_to: str | None = None,
     completed_after: str | None = None,
+    actions: Collection[str] = ACTIONS,
     metadata: bool = True,
 ) -> pa.Table:
     """Return the archived instants with ``after < requested <= up_to``, sorted by requested time.
 
-    ``completed_after`` restricts them by completion time, or by requested time where there is none.
+    ``completed_after`` restricts them by completion time, or by requested time where there is none; ``actions`` by
+    their completed action.
 
     Raises:
         CorruptInstantError: A manifest or archive file cannot be parsed.
     """
-    condition = None
+    is_lsm = layout.version >= 2
+    requested, completion = map(pc.field, ("instantTime", "completionTime") if is_lsm else ("requested", "completion"))
+    conditions = []
     if after is not None:
-        condition = pc.field("instantTime") > after
+        conditions.append(requested > after)
     if up_to is not None:
-        below = pc.field("instantTime") <= up_to
-        condition = below if condition is None else condition & below
-    if completed_after is not None and layout.version >= 2:
-        time = pc.field("completionTime")
-        late = (time > completed_after) | (time.is_null() & (pc.field("instantTime") > completed_after))
-        condition = late if condition is None else condition & late
-    if layout.version >= 2:
+        conditions.append(requested <= up_to)
+    if completed_after is not None:
+        conditions.append((completion > completed_after) | (completion.is_null() & (requested > completed_after)))
+    if actions is not ACTIONS:
+        conditions.append(pc.field("action").isin(sorted(actions)))
+    condition = reduce(and_, conditions) if conditions else None
+    if is_lsm:
         names = [n for n in ARCHIVED_INSTANTS_SCHEMA.names if metadata or n not in ("metadata", "plan")]
         table = _retry(lambda: read_lsm_timeline(storage, layout, names, condition))
     else:
         table = _retry(lambda: read_archive_logs(storage, layout, metadata=metadata))
-        for bound in (after, completed_after):
-            if bound is not None:
-                table = table.filter(pc.greater(table["requested"], bound))
-        if up_to is not None:
-            table = table.filter(pc.less_equal(table["requested"], up_to))
+        table = table if condition is None else table.filter(condition)
     return _unique(table)
 
 
@@ -79,10 +81,15 @@ def archived_writes(
     Raises:
         CorruptInstantError: A manifest or archive file cannot be parsed.
     """
-    archived = read_archived_timeline(
-        storage, layout, after=after, up_to=up_to, completed_after=completed_after, metadata=False
+    return read_archived_timeline(
+        storage,
+        layout,
+        after=after,
+        up_to=up_to,
+        completed_after=completed_after,
+        actions=WRITE_ACTIONS,
+        metadata=False,
     )
-    return archived.filter(pc.is_in(archived["action"], value_set=pa.array(sorted(WRITE_ACTIONS))))
 
 
 def has_archived_after(active: ActiveTimeline, saved: str, up_to: str | None = None) -> bool:

@@ -89,8 +89,8 @@ def _written_by(
     unknown = set(instants) - active_instants if by_write else set()
     if not unknown and (by_write or not active.timeline.is_before_start(oldest)):
         return
-    archived = read_archived_timeline(active.storage, active.layout, after=oldest[:-1])
-    archived = archived.filter(pc.equal(archived["action"], Action.DELTA_COMMIT))
+    delta_commits = (Action.DELTA_COMMIT,)
+    archived = read_archived_timeline(active.storage, active.layout, after=oldest[:-1], actions=delta_commits)
     for requested, data in zip(archived["requested"].to_pylist(), archived["metadata"].to_pylist(), strict=True):
         if data is not None and requested not in active_instants and (requested in unknown or not by_write):
             unknown.discard(requested)

@@ -11,15 +11,18 @@ import pytest
 
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
-from pyhudi.errors import CorruptInstantError, InstantNotFoundError, TransactionError
+from pyhudi.errors import CorruptInstantError, InstantNotFoundError, QueryError, TransactionError
 from pyhudi.metadata.writer.initial_statistics import LOCAL
+from pyhudi.services.archival import archival_plan
 from pyhudi.services.archival.archival_runner import archive_table
+from pyhudi.services.cleaning.clean_progress import LastClean
 from pyhudi.services.post_commit_services import PostCommitServices
 from pyhudi.storage import Storage
 from pyhudi.storage.local_storage import LocalStorage
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.action_avro import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.archive.completed_cleans import completed_cleans
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.plans.rollback_plan import RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
 from tests.fault_injection import Fault, FaultyStorage, Killed
@@ -107,6 +110,16 @@ def test_savepoints_stop_it_or_stay_behind(hand: HandMadeTable) -> None:
     opened(hand, **{"hoodie.archive.beyond.savepoint": "true"}).services.archive()
     assert on_timeline(hand) == [at(n) for n in (3, 6, 7, 8)]
     assert len(opened(hand).scan(columns=["v"]).to_arrow()) == 8
+
+
+def test_merge_on_read_tables_are_not_archived_beyond_savepoints(tmp_path: Path, version: int) -> None:
+    mor = MorTable(tmp_path / "t", version, options={**OPTIONS, "hoodie.archive.beyond.savepoint": "true"})
+    loaded = [mor.load([row(f"{p}{n}", p, 0, "x") for p in FILE_IDS for n in range(3)])]
+    loaded += [mor.delta([row("a0", "a", n, f"v{n}")]) for n in range(1, 9)]
+    mor.table.services.savepoint(loaded[2])
+    archived = mor.table.services.archive({"hoodie.compact.inline.trigger.strategy": "TIME_ELAPSED"}).instants
+    assert archived == (tuple(loaded[:2]) if version >= 8 else (*loaded[:2], *loaded[3:6]))
+    assert mor.rows()["a0"]["v"] == "v8"
 
 
 def test_a_commit_stays_that_completed_after_later_ones(tmp_path: Path) -> None:
@@ -203,7 +216,7 @@ def test_a_file_of_a_later_attempt_stays_when_its_instant_is_archived(tmp_path: 
     assert sorted(opened(hand).scan(columns=["v"]).to_arrow()["v"].to_pylist()) == [2, 3, 4, *range(7, 13)]
 
 
-def test_cleans_and_rollbacks_go_along_but_not_the_last_clean(hand: HandMadeTable) -> None:
+def test_cleans_go_along_and_queries_find_them(hand: HandMadeTable) -> None:
     for n in (1, 2):
         record = {
             "startCleanTime": at(n),
@@ -219,8 +232,60 @@ def test_cleans_and_rollbacks_go_along_but_not_the_last_clean(hand: HandMadeTabl
         )
         hand.active.complete(entry, content, at(40 + n))
     opened(hand).services.archive()
-    left = [i.requested for i in hand.client().active_timeline().timeline.of_actions(Action.CLEAN)]
-    assert left == ["202601010000000025"]
+    active = hand.client().active_timeline()
+    left = [i.requested for i in active.timeline.of_actions(Action.CLEAN)]
+    assert left == (["202601010000000025"] if hand.version < 8 else [])
+    assert [clean.requested for clean, _ in completed_cleans(active)] == [f"2026010100000{n:04d}5" for n in (2, 1)]
+    assert [record["earliestCommitToRetain"] for _, record in completed_cleans(active, at(2))] == [at(2)]
+    last = LastClean.load(active)
+    assert last is not None
+    assert (last.instant, last.earliest) == ("202601010000000025", at(2))
+    assert opened(hand).scan(as_of=at(2)).to_arrow().num_rows == 2
+    with pytest.raises(QueryError, match=f"earliest time that can be read is {at(2)}"):
+        opened(hand).scan(as_of=at(1)).to_arrow()
+
+
+def test_nothing_older_stays_than_archived_delta_commits(tmp_path: Path, version: int) -> None:
+    """Apache Hudi would take them for pending ones, and lose their updates in its next compaction."""
+    mor = MorTable(tmp_path / "t", version, options=OPTIONS)
+    services = mor.table.services
+    mor.load([row(f"{p}{n}", p, 0, "x") for p in FILE_IDS for n in range(3)])
+    for n in (1, 2):
+        mor.delta([row("a0", "a", n, f"v{n}")])
+        services.compact({"hoodie.compact.inline.max.delta.commits": "1"})
+    mor.delta([row("b0", "b", 3, "v3")])
+    assert services.clean()
+    saved = mor.delta([row("a1", "a", 4, "v4")])
+    mor.delta([row("a1", "a", 5, "v5")])
+    services.restore(saved)
+    for n in range(6, 12):
+        mor.delta([row("a2", "a", n, f"v{n}")])
+    expected = mor.rows()
+    assert (expected["a1"]["v"], expected["a2"]["v"]) == ("v4", "v11")
+    assert services.archive({"hoodie.compact.inline.trigger.strategy": "TIME_ELAPSED"})
+    left = mor.client.active_timeline().timeline
+    assert [i.action for i in left][:1] == ["clean" if version < 8 else "deltacommit"]
+    assert bool(left.of_actions(Action.RESTORE)) is (version < 8)
+    assert {"clean", "restore"} < set(mor.table.history(archived=True)["action"].to_pylist())
+    assert mor.rows() == expected
+    assert not services.clean()
+
+
+def test_restores_stay_while_they_tell_that_indexes_are_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {**OPTIONS, "hoodie.metadata.enable": "true", "hoodie.metadata.compact.max.delta.commits": "2"}
+    mor = MorTable(tmp_path / "t", options=options)
+    saved = mor.load([row(f"{p}{n}", p, 0, "x") for p in FILE_IDS for n in range(3)])
+    mor.delta([row("a1", "a", 5, "v5")])
+    mor.table.services.restore(saved)
+    for n in range(6, 14):
+        mor.delta([row("a2", "a", n, f"v{n}")])
+    archiving = {"hoodie.compact.inline.trigger.strategy": "TIME_ELAPSED"}
+    (restore,) = mor.client.active_timeline().timeline.of_actions(Action.RESTORE)
+    monkeypatch.setattr(archival_plan, "undone_since_built", lambda *_: saved)
+    kept = mor.table.services.archive(archiving, dry_run=True).instants
+    assert all(i.requested < restore.requested for i in kept)
+    monkeypatch.undo()
+    assert restore in mor.table.services.archive(archiving, dry_run=True).instants
 
 
 def test_after_a_death_the_next_one_goes_on(hand: HandMadeTable) -> None:

@@ -78,10 +78,8 @@ def _done(spark: SparkSession, arguments: Arguments) -> Iterator[tuple[tuple[Any
 
 def _archived(client: TableMetaClient) -> list[dict[str, Any]]:
     """Cleans that have left the active timeline, newest first."""
-    rows = (
-        read_archived_timeline(client.storage, client.config.layout).sort_by([("requested", "descending")]).to_pylist()
-    )
-    return [row for row in rows if row["action"] == Action.CLEAN and row["metadata"]]
+    rows = read_archived_timeline(client.storage, client.config.layout, actions=(Action.CLEAN,)).to_pylist()
+    return [row for row in reversed(rows) if row["metadata"]]
 
 
 def show_cleans(spark: SparkSession, arguments: Arguments) -> Rows:
