@@ -149,6 +149,13 @@ def test_updates_that_were_archived_later_than_services(oracle: Oracle, spark: S
     assert "commit" in {i.action for i in oracle.timeline(both.path)}
     both.check()
     both.check({"hoodie.metadata.enable": "true"}, keys=("k001", "k015"))
+    oracle.sql(
+        f"CREATE TABLE downgraded USING hudi LOCATION '{both.path}'",
+        "CALL downgrade_table(table => 'downgraded', to_version => 'SIX')",
+        "DROP TABLE downgraded",
+    )
+    assert TableMetaClient.open(both.path).config.version == 6
+    both.check()
 
 
 def values(found: pa.Table) -> list[str]:

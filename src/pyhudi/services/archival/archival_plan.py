@@ -104,7 +104,7 @@ def make_archival_plan(table: TableSnapshot, opts: Options, *, only_if_due: bool
     commits = _without_late_completions(table.active, without_uncleaned(table, commits), 2 * max_commits)
     if not commits:
         return ArchivalPlan(reason=f"everything from {end} on is needed")
-    return ArchivalPlan(tuple(sorted([*commits, *_other_instants(table.active, commits[-1].requested)])))
+    return ArchivalPlan(tuple(sorted([*commits, *_other_instants(table, commits[-1].requested)])))
 
 
 def _without_late_completions(active: ActiveTimeline, commits: list[Instant], limit: int) -> list[Instant]:
@@ -132,24 +132,30 @@ def _without_late_completions(active: ActiveTimeline, commits: list[Instant], li
 
 
 def _passes_savepoints(table: TableSnapshot, opts: Options) -> bool:
-    """Return True if writes beyond the first savepoint, which stays with its commit, are archived. In merge-on-read
-    tables they are not, for the reason given in :func:`_other_instants`, which is also one for the base files of
-    compactions (docs/format/core.md, 10, 33)."""
-    is_kept = table.config.table_type is TableType.MERGE_ON_READ and table.active.layout.version >= 2
-    return opts.get_typed(options.ARCHIVE_BEYOND_SAVEPOINT) and not is_kept
+    """Return True if writes beyond the first savepoint, which stays with its commit, are archived."""
+    return opts.get_typed(options.ARCHIVE_BEYOND_SAVEPOINT) and not _leaves_nothing_older(table)
 
 
-def _other_instants(active: ActiveTimeline, last: str) -> list[Instant]:
-    """Return the cleans, rollbacks, restores and index builds before the last archived commit.
+def _other_instants(table: TableSnapshot, last: str) -> list[Instant]:
+    """Return the other instants to archive, those before the last archived commit: cleans and rollbacks, and where
+    nothing older may stay, restores and index builds. Otherwise the last clean stays, too, where it is quicker to find
+    than in the archive."""
+    completed = table.active.timeline.completed()
+    older = completed.filter(lambda i: i.requested < last and not i.is_write and i.action != Action.SAVEPOINT)
+    if _leaves_nothing_older(table):
+        return list(older)
+    last_clean = completed.of_actions(Action.CLEAN).last
+    return [i for i in older.of_actions(Action.CLEAN, Action.ROLLBACK) if i is not last_clean]
 
-    None of them stays: Apache Hudi takes an archived delta commit for a pending one if it is later than the first
-    instant of the active timeline, and its compaction leaves out the log files (docs/format/core.md, 10, 58). In
-    layout 1 that does not matter, so that the last clean stays there, which is quicker to find than in the archive.
+
+def _leaves_nothing_older(table: TableSnapshot) -> bool:
+    """Return True if no instant that is older than archived ones may stay on the active timeline.
+
+    Apache Hudi takes an archived delta commit for a pending one if it is later than the first instant of the active
+    timeline: its compaction leaves out the log files, and its readers base files of compactions (docs/format/core.md,
+    10, 33 and 58). In layout 1 log files belong to slices by their names.
     """
-    completed = active.timeline.completed()
-    last_clean = completed.of_actions(Action.CLEAN).last if active.layout.version < 2 else None
-    others = completed.filter(lambda i: i.requested < last and not i.is_write and i.action != Action.SAVEPOINT)
-    return [i for i in others if i is not last_clean]
+    return table.config.table_type is TableType.MERGE_ON_READ and table.active.layout.version >= 2
 
 
 def _limits(table: TableSnapshot, opts: Options) -> list[str] | None:

@@ -16,7 +16,7 @@ from pyhudi.storage.lock_primitives import DeferredReleaseLock
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive import archive_log_writer
 from pyhudi.timeline.archive.lsm_timeline_writer import BATCH, LsmTimelineWriter
-from pyhudi.timeline.instant import Instant, State
+from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.timeline_layout import Layout
 
@@ -81,7 +81,8 @@ def commits_to_keep(opts: Options) -> tuple[int, int]:
 def archive(
     active: ActiveTimeline, instants: Sequence[Instant], settings: ArchiveOptions, lock: DeferredReleaseLock
 ) -> None:
-    """Move completed instants to the archived timeline (`pyhudi.timeline.archive.archived_timeline`).
+    """Move completed instants to the archived timeline (`pyhudi.timeline.archive.archived_timeline`). Index builds are
+    only removed: Apache Hudi archives none, and its downgrade to version 6 fails on one in the archive.
 
     Args:
         active: The active timeline.
@@ -98,7 +99,7 @@ def archive(
     """
     storage, layout = active.storage, active.layout
     already_archived = set(_archived(active, instants))  # By a killed run.
-    new = sorted(i for i in instants if i not in already_archived)
+    new = sorted(i for i in instants if i not in already_archived and i.action != Action.INDEXING)
     writer = LsmTimelineWriter(storage, layout, lock)
     if new and layout.version >= 2:
         writer.add(active, new)

@@ -23,6 +23,7 @@ from pyhudi.storage.concurrent_reads import read_ahead
 from pyhudi.storage.lock_primitives import DeferredReleaseLock
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_instants import sort_rows
+from pyhudi.timeline.archive.archived_restore import rollback_of_restore
 from pyhudi.timeline.archive.archived_timeline import archived_completions
 from pyhudi.timeline.archive.lsm_timeline_reader import VERSION_FILE, manifest_files, manifest_number
 from pyhudi.timeline.encoding.jackson_json import pretty
@@ -169,11 +170,12 @@ class LsmTimelineWriter:
 def _row(active: ActiveTimeline, instant: Instant) -> dict[str, Any]:
     requested = active.in_state(instant, State.REQUESTED)
     planned = requested is not None and requested.action in _WITH_PLANS
+    is_restore = instant.action == Action.RESTORE
     return {
         "instantTime": instant.requested,
         "completionTime": instant.completion,
-        "action": instant.action,
-        "metadata": active.read(instant),
+        "action": Action.ROLLBACK if is_restore else instant.action,
+        "metadata": rollback_of_restore(active.completed_record(instant)) if is_restore else active.read(instant),
         "plan": active.read(requested) if requested is not None and planned else None,
         "version": ROW_VERSION,
     }

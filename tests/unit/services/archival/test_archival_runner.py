@@ -20,8 +20,9 @@ from pyhudi.services.post_commit_services import PostCommitServices
 from pyhudi.storage import Storage
 from pyhudi.storage.local_storage import LocalStorage
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.timeline.action_avro import encode_record
+from pyhudi.timeline.action_avro import decode_record, encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.archive.completed_cleans import completed_cleans
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.plans.rollback_plan import RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
@@ -216,7 +217,7 @@ def test_a_file_of_a_later_attempt_stays_when_its_instant_is_archived(tmp_path: 
     assert sorted(opened(hand).scan(columns=["v"]).to_arrow()["v"].to_pylist()) == [2, 3, 4, *range(7, 13)]
 
 
-def test_cleans_go_along_and_queries_find_them(hand: HandMadeTable) -> None:
+def test_cleans_go_along_but_not_the_last_one(hand: HandMadeTable) -> None:
     for n in (1, 2):
         record = {
             "startCleanTime": at(n),
@@ -234,7 +235,7 @@ def test_cleans_go_along_and_queries_find_them(hand: HandMadeTable) -> None:
     opened(hand).services.archive()
     active = hand.client().active_timeline()
     left = [i.requested for i in active.timeline.of_actions(Action.CLEAN)]
-    assert left == (["202601010000000025"] if hand.version < 8 else [])
+    assert left == ["202601010000000025"]
     assert [clean.requested for clean, _ in completed_cleans(active)] == [f"2026010100000{n:04d}5" for n in (2, 1)]
     assert [record["earliestCommitToRetain"] for _, record in completed_cleans(active, at(2))] == [at(2)]
     last = LastClean.load(active)
@@ -249,14 +250,15 @@ def test_nothing_older_stays_than_archived_delta_commits(tmp_path: Path, version
     """Apache Hudi would take them for pending ones, and lose their updates in its next compaction."""
     mor = MorTable(tmp_path / "t", version, options=OPTIONS)
     services = mor.table.services
-    mor.load([row(f"{p}{n}", p, 0, "x") for p in FILE_IDS for n in range(3)])
+    loaded = mor.load([row(f"{p}{n}", p, 0, "x") for p in FILE_IDS for n in range(3)])
     for n in (1, 2):
         mor.delta([row("a0", "a", n, f"v{n}")])
         services.compact({"hoodie.compact.inline.max.delta.commits": "1"})
     mor.delta([row("b0", "b", 3, "v3")])
-    assert services.clean()
+    clean = services.clean()
+    assert clean
     saved = mor.delta([row("a1", "a", 4, "v4")])
-    mor.delta([row("a1", "a", 5, "v5")])
+    undone = mor.delta([row("a1", "a", 5, "v5")])
     services.restore(saved)
     for n in range(6, 12):
         mor.delta([row("a2", "a", n, f"v{n}")])
@@ -266,9 +268,28 @@ def test_nothing_older_stays_than_archived_delta_commits(tmp_path: Path, version
     left = mor.client.active_timeline().timeline
     assert [i.action for i in left][:1] == ["clean" if version < 8 else "deltacommit"]
     assert bool(left.of_actions(Action.RESTORE)) is (version < 8)
-    assert {"clean", "restore"} < set(mor.table.history(archived=True)["action"].to_pylist())
+    history = mor.table.history(archived=True)["action"].to_pylist()
+    assert (history.count("clean"), history.count("restore"), history.count("rollback")) == (
+        (1, 1, 0) if version < 8 else (1, 0, 1)
+    )
+    active = mor.client.active_timeline()
+    last = LastClean.load(active)
+    assert last is not None
+    assert last.instant == clean.instants[0]
+    assert [found.requested for found, _ in completed_cleans(active)] == [last.instant]
+    assert not list(completed_cleans(active, last.instant))
+    with pytest.raises(QueryError, match="the cleaner has removed files"):
+        mor.table.scan(as_of=loaded).to_arrow()
     assert mor.rows() == expected
     assert not services.clean()
+    if version >= 8:
+        archived = read_archived_timeline(active.storage, active.layout, actions=(Action.ROLLBACK,))
+        (rollback,) = (
+            decode_record(Action.ROLLBACK, State.COMPLETED, data) for data in archived["metadata"].to_pylist()
+        )
+        assert rollback["commitsRollback"] == [undone]
+        assert set(rollback["partitionMetadata"]) == {"a"}
+        assert len(rollback["partitionMetadata"]["a"]["successDeleteFiles"]) == rollback["totalFilesDeleted"] == 1
 
 
 def test_restores_stay_while_they_tell_that_indexes_are_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
