@@ -169,7 +169,7 @@ class PostCommitServices:
             def archive_due() -> ServiceResult | None:
                 # Cleaning, which may have gone before, changes no number of commits.
                 due = is_archival_due(self._table, opts)
-                return archive_table(self._client, opts, only_if_due=True) if due else None
+                return archive_table(self._client, opts, stats_reader, only_if_due=True) if due else None
 
             raises_errors = _is_set(options.FAIL_ON_ARCHIVING, opts)
             jobs.append(_Job("archival", opts.get_typed(options.ARCHIVE_ASYNC), raises_errors, archive_due))

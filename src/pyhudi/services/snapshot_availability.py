@@ -11,7 +11,7 @@ from pyhudi.errors import TransactionError
 from pyhudi.format.file_names import BASE, LOG, file_name_of, parse_names, split_paths
 from pyhudi.services.cleaning.clean_planner import pending_cleans
 from pyhudi.storage import Storage, join_path
-from pyhudi.storage.concurrent_reads import read_each
+from pyhudi.storage.concurrent_reads import read_ahead, read_each
 from pyhudi.table.clean_retention import base_and_log_files, slices_with_files
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_group_keys import group_keys, in_groups
@@ -21,7 +21,6 @@ from pyhudi.table.view.file_slicing import instant_mask
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
-from pyhudi.timeline.archive.completed_cleans import completed_cleans
 from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.plans.clean_plan import paths_of
@@ -157,7 +156,8 @@ def _slice_keys(slices: pa.Table) -> pa.Array:
 def deleted_since(active: ActiveTimeline, instant: Instant) -> pa.Table:
     """Return the files (`FILE_SCHEMA`) that cleans later than an instant have deleted, or are going to delete."""
     names: list[tuple[str, str]] = []
-    for _, record in completed_cleans(active, instant.requested):
+    cleans = active.timeline.completed().of_actions(Action.CLEAN).after(instant.requested)
+    for record in read_ahead(active.completed_record, cleans):
         for partition, part in record["partitionMetadata"].items():
             names += [(partition, file_name_of(text)) for text in part["deletePathPatterns"]]
     for plan in pending_cleans(active):

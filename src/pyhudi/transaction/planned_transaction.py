@@ -146,7 +146,7 @@ class PlannedTransaction(Transaction):
                 check_no_heartbeat(storage, pending, opts)
             check_not_running_elsewhere(active, pending, opts, take_over=take_over)
         self.config = delete_if_disabled(storage, self.config, opts)
-        self._rollbacks.complete_and_roll_back(active, failed)
+        self._rollbacks.complete_and_roll_back(active, failed, leave_running=policy is FailedWritesPolicy.LAZY)
         pending = _pending(active, attempt.action, instant)
         if pending is not None and pending.state is State.INFLIGHT:
             self._rollbacks.roll_back(active, pending)

@@ -120,4 +120,4 @@ class CleaningServices(ServiceBase):
         client, opts = self._open(options)
         if dry_run:
             return plan_archival(client, opts, only_if_due=only_if_due)
-        return archive_table(client, opts, only_if_due=only_if_due, progress=progress)
+        return archive_table(client, opts, file_stats_reader(None), only_if_due=only_if_due, progress=progress)

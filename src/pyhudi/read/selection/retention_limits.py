@@ -15,7 +15,6 @@ from pyhudi.table.view.file_slicing import instant_mask
 from pyhudi.table.view.pending_file_groups import is_clustering
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import has_archived_after
-from pyhudi.timeline.archive.completed_cleans import completed_cleans
 from pyhudi.timeline.instant import Action, Instant
 
 
@@ -65,6 +64,9 @@ def retained_from(active: ActiveTimeline, as_of: str) -> str | None:
     A savepointed instant is complete regardless of cleaning, up to the next write, which may be archived.
     """
     timeline = active.timeline
+    cleans = _cleans_after(active, as_of)
+    if not cleans:
+        return None
     last_write = timeline.writes().completed().up_to(as_of).last
     if (
         last_write is not None
@@ -72,7 +74,7 @@ def retained_from(active: ActiveTimeline, as_of: str) -> str | None:
         and not has_archived_after(active, last_write.requested, as_of)
     ):
         return None
-    return _cleaned_before(active, as_of, files_before=False)
+    return _cleaned_before(active, cleans, as_of, files_before=False)
 
 
 def retained_by_cleaning(active: ActiveTimeline, as_of: str) -> str | None:
@@ -81,35 +83,39 @@ def retained_by_cleaning(active: ActiveTimeline, as_of: str) -> str | None:
     From that time on, the files before each write are retained, too: a cleaner keeps the version that is current when
     the earliest commit to retain begins.
     """
-    return _cleaned_before(active, as_of, files_before=True)
+    return _cleaned_before(active, _cleans_after(active, as_of), as_of, files_before=True)
 
 
-def _cleaned_before(active: ActiveTimeline, as_of: str, *, files_before: bool) -> str | None:
-    """Return the latest bound of the cleans after ``as_of`` that is itself after it; None if there is none.
+def _cleans_after(active: ActiveTimeline, as_of: str) -> list[Instant]:
+    """Return the completed cleans after a time. No snapshot from the time of a clean on needs the files that it
+    deletes."""
+    return [i for i in active.timeline if i.action == Action.CLEAN and i.is_completed and i.requested > as_of]
 
-    No snapshot from the time of a clean on needs the files that it deletes. ``files_before``: the files before each
-    write are needed, too.
+
+def _cleaned_before(active: ActiveTimeline, cleans: list[Instant], as_of: str, *, files_before: bool) -> str | None:
+    """Return the latest bound of some cleans that is after ``as_of``; None if there is none.
+
+    ``files_before``: the files before each write are needed, too.
 
     A change of the policy or a clean of some partitions may record an earlier bound than a clean before. A clean by
     commits records it; a clean by file versions does not, so its deleted files are used.
     """
     # the newest clean mostly has the latest bound
-    for clean, record in completed_cleans(active, as_of):
-        earliest = _retained_by(active, clean, record, as_of, files_before=files_before)
+    for clean in reversed(cleans):
+        earliest = _retained_by(active, clean, as_of, files_before=files_before)
         if earliest is not None:
             return earliest
     return None
 
 
-def _retained_by(
-    active: ActiveTimeline, clean: Instant, record: Mapping[str, Any], as_of: str, *, files_before: bool
-) -> str | None:
+def _retained_by(active: ActiveTimeline, clean: Instant, as_of: str, *, files_before: bool) -> str | None:
     """Return the bound of one clean, as :func:`_cleaned_before`.
 
     With cleaning by versions a snapshot is complete from the newest deletion on: a deleted base file was needed until
-    the next version of its group, which is at the latest the last write before the clean. Files from before the active
-    timeline may have been deleted by cleans whose archived records are gone.
+    the next version of its group, which is at the latest the last write before the clean. Archived cleans may have
+    deleted files from before the active timeline, which no other instant records.
     """
+    record = active.completed_record(clean)
     recorded: str = record["earliestCommitToRetain"] or ""
     if recorded:
         return recorded if as_of < recorded else None

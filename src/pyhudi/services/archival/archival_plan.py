@@ -133,7 +133,7 @@ def _without_late_completions(active: ActiveTimeline, commits: list[Instant], li
 
 def _passes_savepoints(table: TableSnapshot, opts: Options) -> bool:
     """Return True if writes beyond the first savepoint, which stays with its commit, are archived."""
-    return opts.get_typed(options.ARCHIVE_BEYOND_SAVEPOINT) and not _leaves_nothing_older(table)
+    return opts.get_typed(options.ARCHIVE_BEYOND_SAVEPOINT) and not leaves_nothing_older(table)
 
 
 def _other_instants(table: TableSnapshot, last: str) -> list[Instant]:
@@ -142,13 +142,13 @@ def _other_instants(table: TableSnapshot, last: str) -> list[Instant]:
     than in the archive."""
     completed = table.active.timeline.completed()
     older = completed.filter(lambda i: i.requested < last and not i.is_write and i.action != Action.SAVEPOINT)
-    if _leaves_nothing_older(table):
+    if leaves_nothing_older(table):
         return list(older)
     last_clean = completed.of_actions(Action.CLEAN).last
     return [i for i in older.of_actions(Action.CLEAN, Action.ROLLBACK) if i is not last_clean]
 
 
-def _leaves_nothing_older(table: TableSnapshot) -> bool:
+def leaves_nothing_older(table: TableSnapshot) -> bool:
     """Return True if no instant that is older than archived ones may stay on the active timeline.
 
     Apache Hudi takes an archived delta commit for a pending one if it is later than the first instant of the active

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from pyhudi.config import Options, options
+from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
 from pyhudi.metrics.progress import Progress, report_progress
-from pyhudi.services.archival.archival_plan import ArchivalPlan, is_archival_due, make_archival_plan
+from pyhudi.services.archival.archival_plan import (
+    ArchivalPlan,
+    is_archival_due,
+    leaves_nothing_older,
+    make_archival_plan,
+)
+from pyhudi.services.cleaning.cleaner import Cleaner
 from pyhudi.services.service_result import PhaseTimer, ServiceResult
 from pyhudi.storage.lock_primitives import DeferredReleaseLock
 from pyhudi.table.meta_client import TableMetaClient
@@ -27,13 +34,19 @@ def plan_archival(client: TableMetaClient, opts: Options, *, only_if_due: bool) 
 
 
 def archive_table(
-    client: TableMetaClient, opts: Options, *, only_if_due: bool = False, progress: Progress | None = None
+    client: TableMetaClient,
+    opts: Options,
+    stats_reader: FileStatsReader = LOCAL,
+    *,
+    only_if_due: bool = False,
+    progress: Progress | None = None,
 ) -> ServiceResult:
     """Move old instants from the active timeline to the archived one.
 
     Args:
         client: The table.
         opts: Options of archival, cleaning and locks.
+        stats_reader: Reads files if the metadata table has to be rebuilt.
         only_if_due: Do nothing unless there are more than `hoodie.keep.max.commits` commits.
         progress: Called before and after instants are archived.
 
@@ -50,6 +63,9 @@ def archive_table(
     if only_if_due and not is_archival_due(table, opts):
         return nothing
     storage = client.storage
+    with phases("clean"):
+        if _takes_last_clean(table, opts, only_if_due=only_if_due):
+            Cleaner(client, opts, stats_reader).renew_last()
     lock = make_time_generator(storage, opts, client.config.timezone).lock
     with lock:
         with phases("plan"):
@@ -71,6 +87,13 @@ def archive_table(
     return ServiceResult(
         SERVICE, storage.uri(), instants, counts, millis=phases.millis, reason="" if instants else plan.reason
     ).published(opts)
+
+
+def _takes_last_clean(table: TableSnapshot, opts: Options, *, only_if_due: bool) -> bool:
+    if not leaves_nothing_older(table):
+        return False
+    last = table.active.timeline.completed().of_actions(Action.CLEAN).last
+    return last is not None and last in make_archival_plan(table, opts, only_if_due=only_if_due).instants
 
 
 def _small_files(opts: Options) -> SmallFiles | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.archive.completed_cleans import completed_cleans
+from pyhudi.timeline.instant import Action
 from pyhudi.timeline.plans.clean_plan import INCOMPLETE, SAVEPOINTS
 
 _MAX_EMPTY_PLANS = 1_000
@@ -39,14 +39,15 @@ class LastClean(CleanProgress):
 
     @classmethod
     def load(cls, active: ActiveTimeline) -> LastClean | None:
-        """Read it from the timeline, active or archived; None without one.
+        """Read it from the timeline; None without one.
 
         Raises:
             CorruptInstantError: The file cannot be parsed.
         """
-        last, record = next(completed_cleans(active), (None, {}))
+        last = active.timeline.completed().of_actions(Action.CLEAN).last
         if last is None:
             return None
+        record = active.completed_record(last)
         extra = record["extraMetadata"] or {}
         return cls(
             record["earliestCommitToRetain"] or "",

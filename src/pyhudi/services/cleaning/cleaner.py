@@ -154,6 +154,20 @@ class Cleaner:
             planned = self._request(now, reserved, with_last_clean_retained(plan, now.active, self._opts), begin=True)
         self._execute(planned)
 
+    def renew_last(self) -> None:
+        """Add a clean without files that records the same limits as the last one, so that archival may take that away:
+        queries, also those of Apache Hudi, look for the last clean on the active timeline only.
+
+        Raises:
+            TransactionError: A restore is pending.
+            LockError: The lock of the table could not be acquired.
+        """
+        with self._generator.reserve() as reserved:
+            table = current_snapshot(self._storage, self._client.config)
+            plan = with_last_clean_retained(CleanPlan(), table.active, self._opts)
+            planned = self._request(table, reserved, plan, begin=True)
+        self._execute(planned)
+
     # --- steps -------------------------------------------------------------------------------------------------------
 
     def _roll_back_failed(self, table: TableSnapshot) -> None:

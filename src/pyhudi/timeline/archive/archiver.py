@@ -98,8 +98,11 @@ def archive(
         TimelineError: The action of an instant is not archived (see `can_archive`).
     """
     storage, layout = active.storage, active.layout
+    # First, because a run that continues after a kill would not know that they should have gone.
+    _delete_archived(active, [i for i in instants if i.action == Action.INDEXING])
+    instants = [i for i in instants if i.action != Action.INDEXING]
     already_archived = set(_archived(active, instants))  # By a killed run.
-    new = sorted(i for i in instants if i not in already_archived and i.action != Action.INDEXING)
+    new = sorted(i for i in instants if i not in already_archived)
     writer = LsmTimelineWriter(storage, layout, lock)
     if new and layout.version >= 2:
         writer.add(active, new)

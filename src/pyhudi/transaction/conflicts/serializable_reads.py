@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeAlias
+from itertools import chain
+from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 from pyhudi.storage.concurrent_reads import read_each
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.timeline.action_avro import decode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit
@@ -22,8 +24,11 @@ from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.conflicts.changed_groups import GROUP_SCHEMA, common_group, touched_groups
 
+_Content = TypeVar("_Content")
 _Write: TypeAlias = tuple[Instant, Callable[[], CommitMetadata]]
 """A completed write, and a function that reads its metadata."""
+_Undo: TypeAlias = tuple[Instant, Callable[[], dict[str, Any]]]
+"""A completed rollback or restore, and a function that reads its record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,7 @@ class ReadSet:
         if undone is not None:
             return undone
         now: pa.Table | None = None
-        writes = [*self._active_writes(requested, active), *self._archived_writes(active)]
+        writes = [*self._active_writes(requested, active), *self._archived(active, WRITE_ACTIONS, decode_commit)]
         for (other, _), other_metadata in read_each(lambda write: write[1](), writes):
             if other_metadata.operation in COMPACTIONS:
                 continue
@@ -81,12 +86,16 @@ class ReadSet:
 
     def _find_undone(self, requested: str, active: ActiveTimeline) -> Conflicted | None:
         """Return the first restore since the snapshot, or rollback of one of its writes."""
-        for other in active.timeline.completed().of_actions(Action.RESTORE, Action.ROLLBACK):
+        timeline = active.timeline.completed().of_actions(Action.RESTORE, Action.ROLLBACK)
+        there: Iterable[_Undo] = ((i, partial(active.completed_record, i)) for i in timeline)
+        # Restores are archived as rollbacks.
+        decode = partial(decode_record, Action.ROLLBACK, State.COMPLETED)
+        for other, record in chain(there, self._archived(active, (Action.ROLLBACK,), decode)):
             if other.requested in self.seen:
                 continue
             if other.action == Action.RESTORE:
                 return Conflicted(requested, other, f"restore {other.requested} removed rows that were read")
-            undone = self.seen.intersection(active.completed_record(other)["commitsRollback"])
+            undone = self.seen.intersection(record()["commitsRollback"])
             if undone:
                 reason = f"rollback {other.requested} removed the rows of {min(undone)}, which were read"
                 return Conflicted(requested, other, reason)
@@ -97,16 +106,19 @@ class ReadSet:
             if instant.requested not in self.seen and instant.requested != requested:
                 yield instant, partial(active.commit_metadata, instant)
 
-    def _archived_writes(self, active: ActiveTimeline) -> Iterator[_Write]:
-        """Yield the writes that were completed and archived since the snapshot: a statement may read for so long that
+    def _archived(
+        self, active: ActiveTimeline, actions: Collection[str], decode: Callable[[bytes], _Content]
+    ) -> Iterator[tuple[Instant, Callable[[], _Content]]]:
+        """Yield the instants that were completed and archived since the snapshot: a statement may read for so long that
         archival passes it before its own instant is pending."""
         if self.first is None or active.timeline.start == self.first:
             return
-        archived = read_archived_timeline(active.storage, active.layout, after=just_before(self.first))
+        since = just_before(self.first)
+        archived = read_archived_timeline(active.storage, active.layout, after=since, actions=actions)
         names = ("requested", "action", "completion", "metadata")
         for requested, action, completion, data in zip(*(archived[n].to_pylist() for n in names), strict=True):
-            if action in WRITE_ACTIONS and requested not in self.seen and data is not None:
-                yield Instant(requested, action, State.COMPLETED, completion, ""), partial(decode_commit, data)
+            if requested not in self.seen and data is not None:
+                yield Instant(requested, action, State.COMPLETED, completion, ""), partial(decode, data)
 
 
 def partition_reads(table: TableSnapshot, is_read: Callable[[str], bool]) -> ReadSet:

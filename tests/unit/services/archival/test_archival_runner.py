@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -23,8 +24,9 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.action_avro import decode_record, encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
-from pyhudi.timeline.archive.completed_cleans import completed_cleans
-from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.timeline.archive.lsm_timeline_writer import LsmTimelineWriter
+from pyhudi.timeline.instant import Action, Instant, State, next_instant
+from pyhudi.timeline.plans.index_plan import encode_completed_build
 from pyhudi.timeline.plans.rollback_plan import RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
 from tests.fault_injection import Fault, FaultyStorage, Killed
 from tests.tables import HandMadeTable, at
@@ -217,7 +219,7 @@ def test_a_file_of_a_later_attempt_stays_when_its_instant_is_archived(tmp_path: 
     assert sorted(opened(hand).scan(columns=["v"]).to_arrow()["v"].to_pylist()) == [2, 3, 4, *range(7, 13)]
 
 
-def test_cleans_go_along_but_not_the_last_one(hand: HandMadeTable) -> None:
+def test_cleans_and_rollbacks_go_along_but_not_the_last_clean(hand: HandMadeTable) -> None:
     for n in (1, 2):
         record = {
             "startCleanTime": at(n),
@@ -233,17 +235,8 @@ def test_cleans_go_along_but_not_the_last_one(hand: HandMadeTable) -> None:
         )
         hand.active.complete(entry, content, at(40 + n))
     opened(hand).services.archive()
-    active = hand.client().active_timeline()
-    left = [i.requested for i in active.timeline.of_actions(Action.CLEAN)]
+    left = [i.requested for i in hand.client().active_timeline().timeline.of_actions(Action.CLEAN)]
     assert left == ["202601010000000025"]
-    assert [clean.requested for clean, _ in completed_cleans(active)] == [f"2026010100000{n:04d}5" for n in (2, 1)]
-    assert [record["earliestCommitToRetain"] for _, record in completed_cleans(active, at(2))] == [at(2)]
-    last = LastClean.load(active)
-    assert last is not None
-    assert (last.instant, last.earliest) == ("202601010000000025", at(2))
-    assert opened(hand).scan(as_of=at(2)).to_arrow().num_rows == 2
-    with pytest.raises(QueryError, match=f"earliest time that can be read is {at(2)}"):
-        opened(hand).scan(as_of=at(1)).to_arrow()
 
 
 def test_nothing_older_stays_than_archived_delta_commits(tmp_path: Path, version: int) -> None:
@@ -255,8 +248,9 @@ def test_nothing_older_stays_than_archived_delta_commits(tmp_path: Path, version
         mor.delta([row("a0", "a", n, f"v{n}")])
         services.compact({"hoodie.compact.inline.max.delta.commits": "1"})
     mor.delta([row("b0", "b", 3, "v3")])
-    clean = services.clean()
-    assert clean
+    assert services.clean()
+    last_clean = LastClean.load(mor.client.active_timeline())
+    assert last_clean is not None
     saved = mor.delta([row("a1", "a", 4, "v4")])
     undone = mor.delta([row("a1", "a", 5, "v5")])
     services.restore(saved)
@@ -270,14 +264,13 @@ def test_nothing_older_stays_than_archived_delta_commits(tmp_path: Path, version
     assert bool(left.of_actions(Action.RESTORE)) is (version < 8)
     history = mor.table.history(archived=True)["action"].to_pylist()
     assert (history.count("clean"), history.count("restore"), history.count("rollback")) == (
-        (1, 1, 0) if version < 8 else (1, 0, 1)
+        (1, 1, 0) if version < 8 else (2, 0, 1)
     )
     active = mor.client.active_timeline()
     last = LastClean.load(active)
     assert last is not None
-    assert last.instant == clean.instants[0]
-    assert [found.requested for found, _ in completed_cleans(active)] == [last.instant]
-    assert not list(completed_cleans(active, last.instant))
+    assert last == replace(last_clean, instant=last.instant)
+    assert (last.instant == last_clean.instant) is (version < 8)
     with pytest.raises(QueryError, match="the cleaner has removed files"):
         mor.table.scan(as_of=loaded).to_arrow()
     assert mor.rows() == expected
@@ -290,6 +283,28 @@ def test_nothing_older_stays_than_archived_delta_commits(tmp_path: Path, version
         assert rollback["commitsRollback"] == [undone]
         assert set(rollback["partitionMetadata"]) == {"a"}
         assert len(rollback["partitionMetadata"]["a"]["successDeleteFiles"]) == rollback["totalFilesDeleted"] == 1
+
+
+def test_index_builds_go_before_anything_is_archived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing would tell a run after a death that they had to go."""
+    mor = MorTable(tmp_path / "t", options=OPTIONS)
+    mor.load([row(f"{p}{n}", p, 0, "x") for p in FILE_IDS for n in range(3)])
+    active = mor.client.active_timeline()
+    built = next_instant(active.latest_time)
+    index_build = active.to_inflight(active.create_requested(Action.INDEXING, built, b"plan"))
+    active.complete(index_build, encode_completed_build(["column_stats"], built, 9), next_instant(built))
+    for n in range(6, 14):
+        mor.delta([row("a2", "a", n, f"v{n}")])
+    archiving = {"hoodie.compact.inline.trigger.strategy": "TIME_ELAPSED"}
+    before = mor.client.active_timeline().timeline
+    with monkeypatch.context() as patch:
+        patch.setattr(LsmTimelineWriter, "add", Mock(side_effect=Killed))
+        with pytest.raises(Killed):
+            mor.table.services.archive(archiving)
+    left = mor.client.active_timeline().timeline
+    assert set(before) - set(left) == set(before.of_actions(Action.INDEXING))
+    assert built not in mor.table.services.archive(archiving).instants
+    assert mor.rows()["a2"]["v"] == "v13"
 
 
 def test_restores_stay_while_they_tell_that_indexes_are_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

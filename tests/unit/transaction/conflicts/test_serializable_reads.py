@@ -100,3 +100,28 @@ def test_a_write_that_was_archived_since_the_snapshot(storage: Storage, was_pend
     assert found.other.requested == (BEFORE if was_pending else BETWEEN)
     unread = ReadSet.of_snapshot(timeline.timeline, groups("c:1"), lambda _: groups("c:1"))
     assert unread.find_conflict(ME, now) is None
+
+
+@pytest.mark.parametrize("undone", [EARLIER, "20240101000000000"])
+def test_a_rollback_that_was_archived_since_the_snapshot(storage: Storage, undone: str) -> None:
+    completed(storage, EARLIER, ["a:1"])
+    read = ReadSet.of_snapshot(active(storage).timeline, groups("a:1"), lambda _: groups("a:1"))
+    timeline = active(storage)
+    record = {
+        "startRollbackTime": BETWEEN,
+        "timeTakenInMillis": 1,
+        "totalFilesDeleted": 1,
+        "commitsRollback": [undone],
+        "partitionMetadata": {},
+        "version": 1,
+    }
+    inflight = timeline.to_inflight(timeline.create_requested(Action.ROLLBACK, BETWEEN, b"plan"))
+    version = 6 if timeline.layout.version == 1 else 9
+    timeline.complete(inflight, encode_record(Action.ROLLBACK, State.COMPLETED, record, version), LATER)
+    completed(storage, LATER, ["b:1"])
+    gone = [i for i in active(storage).timeline.completed() if i.requested <= BETWEEN]
+    archive_instants(active(storage), gone)
+    now = active(storage)
+    assert not now.timeline.of_actions(Action.ROLLBACK)
+    found = read.find_conflict(ME, now)
+    assert (None if found is None else found.other.requested) == (BETWEEN if undone == EARLIER else None)

@@ -12,6 +12,7 @@ from pyhudi.timeline.heartbeat import heartbeat_path
 from pyhudi.timeline.instant import Instant, State, next_instant
 from pyhudi.timeline.markers import IOType, Markers
 from pyhudi.timeline.plans.rollback_plan import RollbackPlan, RollbackRequest
+from tests.unit.services.merge_on_read_table import FAST, MorTable, row
 from tests.unit.transaction.tables import MULTI_WRITER, Write, active, check_clean, data_files
 
 OLD, NEW = "20240101000000000", "20240101000000001"
@@ -173,6 +174,20 @@ def test_a_rollback_that_another_process_executes(storage: Storage):
     Write(("b",), options=MULTI_WRITER).run(storage)
     check_clean(storage)
     assert [i.requested for i in active(storage).timeline.of_actions("rollback")] == [begun.requested]
+
+
+def test_a_rollback_that_another_process_executes_beside_a_compaction(tmp_path):
+    mor = MorTable(tmp_path / "t", options={**FAST, **MULTI_WRITER})
+    mor.load([row("a1", "a", 0, "v0"), row("b1", "b", 0, "v0")])
+    mor.delta([row("a1", "a", 1, "v1")])
+    timeline = mor.client.active_timeline()
+    dead = next_instant(timeline.latest_time)
+    timeline.to_inflight(timeline.create_requested("deltacommit", dead, b""), b"{}")
+    begun = next_instant(dead)
+    timeline.to_inflight(timeline.create_requested("rollback", begun, RollbackPlan(dead, "deltacommit").encode()))
+    mor.client.storage.write(heartbeat_path(begun), b"")
+    assert mor.table.services.compact({"hoodie.compact.inline.max.delta.commits": "1"})
+    assert {dead, begun} <= set(mor.client.active_timeline().timeline.pending().requested_times)
 
 
 @pytest.mark.parametrize("plan", [b"", b"Obj\x01half", b"{}"])

@@ -6,6 +6,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.config import options
 from pyhudi.services.archival.archival_runner import archive_table
+from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 
 _ARCHIVAL = {
@@ -19,7 +20,7 @@ _ARCHIVAL = {
 def archive_commits(spark: SparkSession, arguments: Arguments) -> Rows:
     """Move old instants into the history, if there are more commits than ``max_commits``."""
     client, opts = arguments.opened(spark, arguments.as_options(_ARCHIVAL))
-    archive_table(client, opts, only_if_due=True)
+    archive_table(client, opts, SparkFileStatsReader(spark), only_if_due=True)
     return [(0,)]
 
 
