@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyhudi.config import Options, options
 from pyhudi.metadata.writer.initial_statistics import LOCAL, FileStatsReader
 from pyhudi.metrics.progress import Progress, report_progress
@@ -64,8 +66,9 @@ def archive_table(
         return nothing
     storage = client.storage
     with phases("clean"):
-        if _takes_last_clean(table, opts, only_if_due=only_if_due):
-            Cleaner(client, opts, stats_reader).renew_last()
+        takes_last_clean = _takes_last_clean(table, opts, only_if_due=only_if_due)
+        if takes_last_clean and not Cleaner(client, opts, stats_reader).renew_last():
+            return replace(nothing, reason="a clean is pending; it has to be completed first")
     lock = make_time_generator(storage, opts, client.config.timezone).lock
     with lock:
         with phases("plan"):

@@ -154,9 +154,10 @@ class Cleaner:
             planned = self._request(now, reserved, with_last_clean_retained(plan, now.active, self._opts), begin=True)
         self._execute(planned)
 
-    def renew_last(self) -> None:
+    def renew_last(self) -> bool:
         """Add a clean without files that records the same limits as the last one, so that archival may take that away:
-        queries, also those of Apache Hudi, look for the last clean on the active timeline only.
+        queries, also those of Apache Hudi, look for the last clean on the active timeline only. Return False, and do
+        nothing, while a clean is pending: it would not be the last one, although it has later limits.
 
         Raises:
             TransactionError: A restore is pending.
@@ -164,9 +165,11 @@ class Cleaner:
         """
         with self._generator.reserve() as reserved:
             table = current_snapshot(self._storage, self._client.config)
+            if pending_cleans(table.active):
+                return False
             plan = with_last_clean_retained(CleanPlan(), table.active, self._opts)
             planned = self._request(table, reserved, plan, begin=True)
-        self._execute(planned)
+        return self._execute(planned)
 
     # --- steps -------------------------------------------------------------------------------------------------------
 

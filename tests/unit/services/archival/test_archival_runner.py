@@ -26,6 +26,7 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.archive.lsm_timeline_writer import LsmTimelineWriter
 from pyhudi.timeline.instant import Action, Instant, State, next_instant
+from pyhudi.timeline.plans.clean_plan import CleanPlan
 from pyhudi.timeline.plans.index_plan import encode_completed_build
 from pyhudi.timeline.plans.rollback_plan import RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
 from tests.fault_injection import Fault, FaultyStorage, Killed
@@ -258,7 +259,15 @@ def test_nothing_older_stays_than_archived_delta_commits(tmp_path: Path, version
         mor.delta([row("a2", "a", n, f"v{n}")])
     expected = mor.rows()
     assert (expected["a1"]["v"], expected["a2"]["v"]) == ("v4", "v11")
-    assert services.archive({"hoodie.compact.inline.trigger.strategy": "TIME_ELAPSED"})
+    archiving = {"hoodie.compact.inline.trigger.strategy": "TIME_ELAPSED"}
+    if version >= 8:
+        active = mor.client.active_timeline()
+        pending = active.create_requested(
+            Action.CLEAN, next_instant(active.latest_time), CleanPlan().encode(version, "")
+        )
+        assert "a clean is pending" in services.archive(archiving).reason
+        active.delete_pending(pending.requested, Action.CLEAN)
+    assert services.archive(archiving)
     left = mor.client.active_timeline().timeline
     assert [i.action for i in left][:1] == ["clean" if version < 8 else "deltacommit"]
     assert bool(left.of_actions(Action.RESTORE)) is (version < 8)
