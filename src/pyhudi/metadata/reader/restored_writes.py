@@ -13,6 +13,7 @@ from pyhudi.metadata.reader.file_completeness_check import written_by
 from pyhudi.metadata.reader.initial_instants import is_initial_instant
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant
+from pyhudi.timeline.plans.restore_plan import rollbacks_of
 
 _BY_FILE = tuple(f"{partition}/" for partition in (FILES, COLUMN_STATS, BLOOM_FILTERS))
 """Folders of partitions whose records belong to single files. A restore deletes those of the files that it deletes."""
@@ -44,7 +45,6 @@ def _builds_index(metadata: ActiveTimeline, build: Instant) -> bool:
 
 def _rollbacks(data: ActiveTimeline, restore: Instant) -> Iterator[tuple[str, str]]:
     """Yield each write that a restore has undone, and the time at which its rollback began."""
-    for rollbacks in (data.completed_record(restore)["hoodieRestoreMetadata"] or {}).values():
-        for rollback in rollbacks or ():
-            for undone in rollback["commitsRollback"]:
-                yield undone, rollback["startRollbackTime"]
+    for rollback in rollbacks_of(data.completed_record(restore)):
+        for undone in rollback["commitsRollback"]:
+            yield undone, rollback["startRollbackTime"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ from pyhudi.errors import InstantNotFoundError
 from pyhudi.storage.concurrent_reads import concurrent_map
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.instant import Action, Instant
+from pyhudi.timeline.plans.restore_plan import rollbacks_of
 
 DELETING_ACTIONS = (Action.CLEAN, Action.ROLLBACK, Action.RESTORE)
 """Actions whose records name the files that they have deleted."""
@@ -91,10 +92,7 @@ def _row(instant: Instant, record: Mapping[str, Any]) -> dict[str, Any]:
 
 def _partitions(action: str, record: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield partitions with their part of a record; of a restore, for each of its rollbacks."""
-    records: Iterable[Mapping[str, Any]] = [record]
-    if action == Action.RESTORE:
-        records = [one for several in record["hoodieRestoreMetadata"].values() for one in several]
-    for one in records:
+    for one in rollbacks_of(record) if action == Action.RESTORE else (record,):
         yield from sorted(one["partitionMetadata"].items())
 
 

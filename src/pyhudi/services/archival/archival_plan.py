@@ -180,7 +180,8 @@ def _limits(table: TableSnapshot, opts: Options) -> list[str] | None:
         if compaction is None:
             return None
         limits += [i.requested for i in commits if i.order_time > compaction.requested][:1]
-        if undone_since_built(metadata, table.active):  # Readers need the restores to find that out.
+        if leaves_nothing_older(table) and undone_since_built(metadata, table.active):
+            # Readers need the restores, which would go, to find that out.
             limits += timeline.of_actions(Action.RESTORE).requested_times
     return limits
 

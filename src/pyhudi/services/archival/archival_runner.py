@@ -95,8 +95,11 @@ def archive_table(
 def _takes_last_clean(table: TableSnapshot, opts: Options, *, only_if_due: bool) -> bool:
     if not leaves_nothing_older(table):
         return False
-    last = table.active.timeline.completed().of_actions(Action.CLEAN).last
-    return last is not None and last in make_archival_plan(table, opts, only_if_due=only_if_due).instants
+    completed = table.active.timeline.completed()
+    last = completed.of_actions(Action.CLEAN).last
+    if last is None or len(completed.writes().after(last.requested)) < opts.get_typed(options.KEEP_MIN_COMMITS):
+        return False  # At least as many commits stay as are later than it.
+    return last in make_archival_plan(table, opts, only_if_due=only_if_due).instants
 
 
 def _small_files(opts: Options) -> SmallFiles | None:

@@ -36,6 +36,7 @@ from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from pyhudi.timeline.plans.clean_plan import EXPIRED_SCHEMA, CleanPlan
+from pyhudi.timeline.plans.restore_plan import rollbacks_of
 
 ORPHAN_SCHEMA = pa.schema(
     [
@@ -207,8 +208,7 @@ def _files_recorded_by(active: ActiveTimeline, instant: Instant) -> pa.Array:
 
 def _appended(record: Mapping[str, Any]) -> pa.Array:
     """Return paths of the log files that a rollback, or those of a restore, have written to."""
-    restored = record.get("hoodieRestoreMetadata")
-    rollbacks = [record] if restored is None else [one for several in restored.values() for one in several]
+    rollbacks = rollbacks_of(record) if "hoodieRestoreMetadata" in record else [record]
     names = [
         join_path(folder, file_name_of(path))
         for rollback in rollbacks

@@ -11,11 +11,12 @@ from typing import Any
 
 from pyhudi.timeline.action_avro import encode_record
 from pyhudi.timeline.instant import Action, State
+from pyhudi.timeline.plans.restore_plan import rollbacks_of
 
 
 def rollback_of_restore(restore: Mapping[str, Any]) -> bytes:
     """Return the content of a rollback of the writes that a restore (``HoodieRestoreMetadata``) has undone."""
-    rollbacks = [one for several in restore["hoodieRestoreMetadata"].values() for one in several or () if one]
+    rollbacks = rollbacks_of(restore)
     record = {
         "startRollbackTime": restore["startRestoreTime"],
         "timeTakenInMillis": restore["timeTakenInMillis"],

@@ -1,8 +1,10 @@
-"""Plan of a restore: the instants to roll back."""
+"""Plan of a restore: the instants to roll back; and the rollbacks that it has run."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pyhudi.timeline.action_avro import decode_record, encode_record
 from pyhudi.timeline.instant import Action, State
@@ -49,3 +51,8 @@ class RestorePlan:
 def instant_infos(targets: tuple[tuple[str, str], ...]) -> list[dict[str, str]]:
     """Return the Avro records (HoodieInstantInfo) of instants, given by requested time and action."""
     return [{"commitTime": requested, "action": action} for requested, action in targets]
+
+
+def rollbacks_of(restore: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the records (HoodieRollbackMetadata) in that of a completed restore (HoodieRestoreMetadata)."""
+    return [one for several in (restore["hoodieRestoreMetadata"] or {}).values() for one in several or () if one]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,7 +23,6 @@ from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.conflicts.changed_groups import GROUP_SCHEMA, common_group, touched_groups
 
-_Content = TypeVar("_Content")
 _Write: TypeAlias = tuple[Instant, Callable[[], CommitMetadata]]
 """A completed write, and a function that reads its metadata."""
 _Undo: TypeAlias = tuple[Instant, Callable[[], dict[str, Any]]]
@@ -65,11 +63,13 @@ class ReadSet:
     def find_conflict(self, requested: str, active: ActiveTimeline) -> Conflicted | None:
         """Return the first write completed since the snapshot that changed data that were read, or would have been
         read, or the first rollback of a write of the snapshot; None if there is none."""
-        undone = self._find_undone(requested, active)
+        archived = self._archived(active)
+        undone = self._find_undone(requested, active, archived)
         if undone is not None:
             return undone
         now: pa.Table | None = None
-        writes = [*self._active_writes(requested, active), *self._archived(active, WRITE_ACTIONS, decode_commit)]
+        writes: list[_Write] = list(self._active_writes(requested, active))
+        writes += [(i, partial(decode_commit, data)) for i, data in archived if i.is_write]
         for (other, _), other_metadata in read_each(lambda write: write[1](), writes):
             if other_metadata.operation in COMPACTIONS:
                 continue
@@ -84,13 +84,15 @@ class ReadSet:
                 )
         return None
 
-    def _find_undone(self, requested: str, active: ActiveTimeline) -> Conflicted | None:
+    def _find_undone(
+        self, requested: str, active: ActiveTimeline, archived: Sequence[tuple[Instant, bytes]]
+    ) -> Conflicted | None:
         """Return the first restore since the snapshot, or rollback of one of its writes."""
         timeline = active.timeline.completed().of_actions(Action.RESTORE, Action.ROLLBACK)
-        there: Iterable[_Undo] = ((i, partial(active.completed_record, i)) for i in timeline)
-        # Restores are archived as rollbacks.
+        undoing: list[_Undo] = [(i, partial(active.completed_record, i)) for i in timeline]
         decode = partial(decode_record, Action.ROLLBACK, State.COMPLETED)
-        for other, record in chain(there, self._archived(active, (Action.ROLLBACK,), decode)):
+        undoing += [(i, partial(decode, data)) for i, data in archived if not i.is_write]
+        for other, record in undoing:
             if other.requested in self.seen:
                 continue
             if other.action == Action.RESTORE:
@@ -106,19 +108,20 @@ class ReadSet:
             if instant.requested not in self.seen and instant.requested != requested:
                 yield instant, partial(active.commit_metadata, instant)
 
-    def _archived(
-        self, active: ActiveTimeline, actions: Collection[str], decode: Callable[[bytes], _Content]
-    ) -> Iterator[tuple[Instant, Callable[[], _Content]]]:
-        """Yield the instants that were completed and archived since the snapshot: a statement may read for so long that
-        archival passes it before its own instant is pending."""
+    def _archived(self, active: ActiveTimeline) -> list[tuple[Instant, bytes]]:
+        """Return the writes and rollbacks that were completed and archived since the snapshot, with their contents: a
+        statement may read for so long that archival passes it before its own instant is pending. Restores are archived
+        as rollbacks."""
         if self.first is None or active.timeline.start == self.first:
-            return
-        since = just_before(self.first)
+            return []
+        since, actions = just_before(self.first), {*WRITE_ACTIONS, Action.ROLLBACK}
         archived = read_archived_timeline(active.storage, active.layout, after=since, actions=actions)
         names = ("requested", "action", "completion", "metadata")
-        for requested, action, completion, data in zip(*(archived[n].to_pylist() for n in names), strict=True):
-            if requested not in self.seen and data is not None:
-                yield Instant(requested, action, State.COMPLETED, completion, ""), partial(decode, data)
+        return [
+            (Instant(requested, action, State.COMPLETED, completion, ""), data)
+            for requested, action, completion, data in zip(*(archived[n].to_pylist() for n in names), strict=True)
+            if requested not in self.seen and data is not None
+        ]
 
 
 def partition_reads(table: TableSnapshot, is_read: Callable[[str], bool]) -> ReadSet:

@@ -41,6 +41,8 @@ OPTIONS = {
     "hoodie.keep.min.commits": "3",
     "hoodie.keep.max.commits": "5",
 }
+BY_TIME = {"hoodie.compact.inline.trigger.strategy": "TIME_ELAPSED"}
+"""Without counting delta commits for the next compaction, which would keep them."""
 
 
 @pytest.fixture
@@ -121,7 +123,7 @@ def test_merge_on_read_tables_are_not_archived_beyond_savepoints(tmp_path: Path,
     loaded = [mor.load([row(f"{p}{n}", p, 0, "x") for p in FILE_IDS for n in range(3)])]
     loaded += [mor.delta([row("a0", "a", n, f"v{n}")]) for n in range(1, 9)]
     mor.table.services.savepoint(loaded[2])
-    archived = mor.table.services.archive({"hoodie.compact.inline.trigger.strategy": "TIME_ELAPSED"}).instants
+    archived = mor.table.services.archive(BY_TIME).instants
     assert archived == (tuple(loaded[:2]) if version >= 8 else (*loaded[:2], *loaded[3:6]))
     assert mor.rows()["a0"]["v"] == "v8"
 
@@ -259,15 +261,14 @@ def test_nothing_older_stays_than_archived_delta_commits(tmp_path: Path, version
         mor.delta([row("a2", "a", n, f"v{n}")])
     expected = mor.rows()
     assert (expected["a1"]["v"], expected["a2"]["v"]) == ("v4", "v11")
-    archiving = {"hoodie.compact.inline.trigger.strategy": "TIME_ELAPSED"}
     if version >= 8:
         active = mor.client.active_timeline()
         pending = active.create_requested(
             Action.CLEAN, next_instant(active.latest_time), CleanPlan().encode(version, "")
         )
-        assert "a clean is pending" in services.archive(archiving).reason
+        assert "a clean is pending" in services.archive(BY_TIME).reason
         active.delete_pending(pending.requested, Action.CLEAN)
-    assert services.archive(archiving)
+    assert services.archive(BY_TIME)
     left = mor.client.active_timeline().timeline
     assert [i.action for i in left][:1] == ["clean" if version < 8 else "deltacommit"]
     assert bool(left.of_actions(Action.RESTORE)) is (version < 8)
@@ -304,15 +305,14 @@ def test_index_builds_go_before_anything_is_archived(tmp_path: Path, monkeypatch
     active.complete(index_build, encode_completed_build(["column_stats"], built, 9), next_instant(built))
     for n in range(6, 14):
         mor.delta([row("a2", "a", n, f"v{n}")])
-    archiving = {"hoodie.compact.inline.trigger.strategy": "TIME_ELAPSED"}
     before = mor.client.active_timeline().timeline
     with monkeypatch.context() as patch:
         patch.setattr(LsmTimelineWriter, "add", Mock(side_effect=Killed))
         with pytest.raises(Killed):
-            mor.table.services.archive(archiving)
+            mor.table.services.archive(BY_TIME)
     left = mor.client.active_timeline().timeline
     assert set(before) - set(left) == set(before.of_actions(Action.INDEXING))
-    assert built not in mor.table.services.archive(archiving).instants
+    assert built not in mor.table.services.archive(BY_TIME).instants
     assert mor.rows()["a2"]["v"] == "v13"
 
 
@@ -324,13 +324,12 @@ def test_restores_stay_while_they_tell_that_indexes_are_wrong(tmp_path: Path, mo
     mor.table.services.restore(saved)
     for n in range(6, 14):
         mor.delta([row("a2", "a", n, f"v{n}")])
-    archiving = {"hoodie.compact.inline.trigger.strategy": "TIME_ELAPSED"}
     (restore,) = mor.client.active_timeline().timeline.of_actions(Action.RESTORE)
     monkeypatch.setattr(archival_plan, "undone_since_built", lambda *_: saved)
-    kept = mor.table.services.archive(archiving, dry_run=True).instants
+    kept = mor.table.services.archive(BY_TIME, dry_run=True).instants
     assert all(i.requested < restore.requested for i in kept)
     monkeypatch.undo()
-    assert restore in mor.table.services.archive(archiving, dry_run=True).instants
+    assert restore in mor.table.services.archive(BY_TIME, dry_run=True).instants
 
 
 def test_after_a_death_the_next_one_goes_on(hand: HandMadeTable) -> None:
@@ -424,7 +423,7 @@ def test_with_a_metadata_table_its_compaction_is_the_limit(tmp_path: Path, versi
     for n in range(2, 9):
         mor.delta([row("a0", "a", n, f"v{n}")])
     # without any compaction the last delta commits are counted for the next one
-    result = mor.table.services.archive({"hoodie.compact.inline.trigger.strategy": "TIME_ELAPSED"})
+    result = mor.table.services.archive(BY_TIME)
     assert result
     assert mor.rows()["a0"]["v"] == "v8"
     assert not set(mor.table.validate_metadata()["problem"].to_pylist()) - {"of another size"}

@@ -57,21 +57,26 @@ def test_a_commit_that_came_later_counts_too_and_compactions_do_not(storage: Sto
     assert reads("a:1").find_conflict(ME, active(storage)) is not None
 
 
-@pytest.mark.parametrize(("undone", "stands_against"), [(EARLIER, True), ("20240101000000000", False)])
-def test_rollbacks_of_what_was_read(storage: Storage, undone: str, stands_against: bool):
-    """Those of failed writes removed no rows."""
+def rolled_back(storage: Storage, requested: str, undone: str) -> None:
+    """Add a rollback of a commit."""
     timeline = active(storage)
     version = 6 if timeline.layout.version == 1 else 9
     record = {
-        "startRollbackTime": LATER,
+        "startRollbackTime": requested,
         "timeTakenInMillis": 1,
         "totalFilesDeleted": 1,
         "commitsRollback": [undone],
         "partitionMetadata": {},
         "version": 1,
     }
-    inflight = timeline.to_inflight(timeline.create_requested(Action.ROLLBACK, LATER, b"plan"))
+    inflight = timeline.to_inflight(timeline.create_requested(Action.ROLLBACK, requested, b"plan"))
     timeline.complete(inflight, encode_record(Action.ROLLBACK, State.COMPLETED, record, version), LATER)
+
+
+@pytest.mark.parametrize(("undone", "stands_against"), [(EARLIER, True), ("20240101000000000", False)])
+def test_rollbacks_of_what_was_read(storage: Storage, undone: str, stands_against: bool):
+    """Those of failed writes removed no rows."""
+    rolled_back(storage, LATER, undone)
     found = reads("a:1", seen=(EARLIER,)).find_conflict(ME, active(storage))
     assert (found is not None) == stands_against
 
@@ -106,18 +111,7 @@ def test_a_write_that_was_archived_since_the_snapshot(storage: Storage, was_pend
 def test_a_rollback_that_was_archived_since_the_snapshot(storage: Storage, undone: str) -> None:
     completed(storage, EARLIER, ["a:1"])
     read = ReadSet.of_snapshot(active(storage).timeline, groups("a:1"), lambda _: groups("a:1"))
-    timeline = active(storage)
-    record = {
-        "startRollbackTime": BETWEEN,
-        "timeTakenInMillis": 1,
-        "totalFilesDeleted": 1,
-        "commitsRollback": [undone],
-        "partitionMetadata": {},
-        "version": 1,
-    }
-    inflight = timeline.to_inflight(timeline.create_requested(Action.ROLLBACK, BETWEEN, b"plan"))
-    version = 6 if timeline.layout.version == 1 else 9
-    timeline.complete(inflight, encode_record(Action.ROLLBACK, State.COMPLETED, record, version), LATER)
+    rolled_back(storage, BETWEEN, undone)
     completed(storage, LATER, ["b:1"])
     gone = [i for i in active(storage).timeline.completed() if i.requested <= BETWEEN]
     archive_instants(active(storage), gone)
