@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from contextlib import nullcontext
 from dataclasses import replace
@@ -45,6 +46,7 @@ from pyhudi.timeline.instant import Action, next_instant
 from pyhudi.timeline.markers import IOType, Markers
 from pyhudi.timeline.operation_types import LOG_COMPACT
 from tests.fault_injection import Fault, FaultyStorage, Killed
+from tests.file_effects import effects_below
 from tests.golden.expected import unpack
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
 from tests.unit.transaction.tables import active, data_files
@@ -163,6 +165,24 @@ def test_index_entries_of_a_failed_attempt_in_version_6(tmp_path: Path) -> None:
     )
     keys = pa.array(["kept", "late", "lost"])
     assert metadata(mor.client).lookup(INDEX, keys, [])[KEY].to_pylist() == ["kept"]
+
+
+def test_a_delta_commit_goes_before_its_rollback_is_completed_in_version_6(tmp_path: Path) -> None:
+    """If the process dies in between, Apache Hudi goes on with the rollback. Of a delta commit that it finds beside a
+    completed one it would plan another, under the instant of that."""
+    mor = MorTable(tmp_path / "t", 6)
+    mor.load([row("a0", "a", 1, "x")])
+    last = mor.delta([row("a0", "a", 2, "y")])
+    with effects_below(mor.root) as watched:
+        mor.table.services.rollback()
+    own = [effect for effect in watched.seen if ".hoodie/metadata/.hoodie/" in effect]
+
+    def steps(pattern: str) -> list[int]:
+        return [step for step, effect in enumerate(own) if re.search(pattern, effect)]
+
+    (unpublished,), gone = steps(rf"remove .*/{last}\.deltacommit$"), steps(rf"remove .*/{last}\.deltacommit\.")
+    (planned,), (completed,) = steps(r"link .*006\.rollback\.requested$"), steps(r"link .*006\.rollback$")
+    assert unpublished < planned < gone[0] < gone[1] < completed
 
 
 def test_an_empty_log_file_of_a_dead_write_in_version_6_is_not_listed(tmp_path: Path) -> None:

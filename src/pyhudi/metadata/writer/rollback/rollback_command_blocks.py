@@ -32,19 +32,31 @@ ROLLBACK_SUFFIX = "006"
 
 
 def append_rollback_blocks(active: ActiveTimeline, config: TableConfig, rollback: TableRollback) -> None:
-    """Roll back in version 6: command blocks, then a delta commit of the rollback itself."""
+    """Roll back in version 6: command blocks, then a delta commit of the rollback itself.
+
+    The delta commit of the write is pending before its rollback is planned, and gone before that is completed. 0.15.0
+    goes on with such a rollback. Of a completed delta commit, it fails when it has done so, and only its next write
+    succeeds; beside a completed rollback, it plans another one under the same instant, and fails each time.
+    """
     rolled_back = active.timeline.find(rollback.target, Action.DELTA_COMMIT)
+    if rolled_back is not None and rolled_back.is_completed:
+        active.delete(rolled_back)
     rollback_instant = f"{rollback.instant}{ROLLBACK_SUFFIX}"
     metadata_rollback = active.timeline.find(rollback_instant, Action.ROLLBACK)
     partitions = config.metadata_partitions_kept
     if rolled_back is None and metadata_rollback is None:
         # Tasks write log files of indexes before the delta commit begins.
         partitions = tuple(p for p in partitions if rollback.retried and p not in FILE_PARTITIONS)
+    written: tuple[Instant, bytes] | None = None
     if partitions and (metadata_rollback is None or not metadata_rollback.is_completed):
-        _write_command_blocks(active, config, target=rollback.target, rollback=rollback_instant, partitions=partitions)
+        written = _write_command_blocks(
+            active, config, target=rollback.target, rollback=rollback_instant, partitions=partitions
+        )
     if rolled_back is not None:
         for state in active.states(rolled_back):
             active.delete(state)
+    if written is not None:
+        active.complete(*written)
     done = active.timeline.find(rollback.instant, Action.DELTA_COMMIT)
     if done is not None and done.is_completed:
         return
@@ -69,7 +81,8 @@ def _record_log_files(active: ActiveTimeline, config: TableConfig, rollback: Tab
 
 def _write_command_blocks(
     active: ActiveTimeline, config: TableConfig, *, target: str, rollback: str, partitions: Iterable[str]
-) -> Instant:
+) -> tuple[Instant, bytes]:
+    """Write a block to each file group; return the rollback, which is inflight, and its metadata."""
     storage = active.storage
     groups = [
         # A task that outlives its attempt may still write a file of the next version; the command block follows it.
@@ -92,4 +105,4 @@ def _write_command_blocks(
         written.setdefault(partition, {})[metadata_uri(storage, partition, name)] = len(data)
     partitions = {p: RolledBackPartition(command_files=files) for p, files in written.items()}
     done = RollbackMetadata(rollback, 0, target, Action.DELTA_COMMIT, partitions)
-    return active.complete(inflight, done.encode())
+    return inflight, done.encode()
