@@ -6,7 +6,7 @@ the folder of another table, and writes of the table that it lacks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 
 from pyhudi.config import property_keys
@@ -57,7 +57,7 @@ def open_timeline(table: TableSnapshot) -> MetadataTimeline:
     name = f"{config.name}_metadata"
     if properties.get(property_keys.NAME) != name and not _has_last_write(active, data):
         raise _property_error(storage, properties, property_keys.NAME, name)
-    missing = unknown_writes(active, data)
+    missing = unknown_writes(active, table.active)
     if missing:
         shown = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
         raise MetadataTableError(
@@ -73,16 +73,21 @@ def open_timeline(table: TableSnapshot) -> MetadataTimeline:
     return MetadataTimeline(active, Timeline(_with_pending_state(i, pending) for i in active.timeline), data)
 
 
-def unknown_writes(active: ActiveTimeline, data_timeline: Timeline) -> list[str]:
-    """Return completed writes of the table without a completed instant in its metadata table (``active``: its
-    timeline), although required.
+def unknown_writes(active: ActiveTimeline, data: ActiveTimeline) -> list[str]:
+    """Return completed writes of the table (``data``: its timeline) without a completed instant in its metadata table
+    (``active``: its timeline), although required.
 
     Raises:
         MetadataTableError: The files written by initial instants cannot be determined.
+        CorruptInstantError: A rollback cannot be parsed.
     """
     done = [i for i in active.timeline.completed() if i.action in (Action.DELTA_COMMIT, Action.COMMIT)]
     completed = {i.requested for i in done}
-    missing = [i for i in data_timeline.completed() if _is_recorded(i) and i.requested not in completed]
+    missing = [
+        i
+        for i in data.timeline.completed()
+        if i.requested not in completed and (i.action in WRITE_ACTIONS or _is_recorded_rollback(data, i, completed))
+    ]
     if not missing:
         return []
     builds = _builds_of_files(active, [i for i in done if is_initial_instant(i)])
@@ -96,11 +101,17 @@ def unknown_writes(active: ActiveTimeline, data_timeline: Timeline) -> list[str]
     return [i.requested for i in missing if i.requested > built_at and (i.completion is None or i.completion > until)]
 
 
-def _is_recorded(instant: Instant) -> bool:
-    """Return True if a completed instant of the table must be in its metadata table. Without completion times,
-    rollbacks write log files, which it includes."""
-    is_rollback = instant.action == Action.ROLLBACK and instant.completion is None
-    return is_rollback or instant.action in WRITE_ACTIONS
+def _is_recorded_rollback(data: ActiveTimeline, instant: Instant, completed: Container[str]) -> bool:
+    """Return True for a rollback that must be in the metadata table. From version 8 on, with completion times, none is.
+    Before, those are that leave log files, or delta commits of writes that are gone; 1.2.0 does not record others."""
+    if instant.action != Action.ROLLBACK or instant.completion is not None:
+        return False
+    record = data.completed_record(instant)
+    partitions = record["partitionMetadata"].values()
+    has_logs = any(part["rollbackLogFiles"] or part.get("logFilesFromFailedCommit") for part in partitions)
+    return has_logs or any(
+        undone in completed and data.timeline.find(undone) is None for undone in record["commitsRollback"]
+    )
 
 
 def _builds_of_files(active: ActiveTimeline, builds: list[Instant]) -> list[Instant]:

@@ -130,7 +130,7 @@ def test_a_savepoint_that_archival_has_passed_does_not_stop_it(mor: MorTable) ->
     client = mor.client
     active = client.active_timeline()
     assert active.timeline.find(saved) is not None
-    assert not unknown_writes(load_metadata_timeline(client.storage, mor.version), active.timeline)
+    assert not unknown_writes(load_metadata_timeline(client.storage, mor.version), active)
     assert mor.table.scan(as_of=saved, columns=["id", "v"]).to_arrow().to_pylist() == before
     mor.table.services.delete_savepoint(saved)
     grow(mor, 32, 33)

@@ -280,6 +280,25 @@ def test_a_delta_commit_of_version_6_that_was_written_again(tmp_path: Path) -> N
         (mor.root / active.path(last)).write_bytes(CommitMetadata("UPSERT").encode(6, "deltacommit"))
 
 
+@pytest.mark.parametrize("has_logs", [False, True])
+def test_rollbacks_of_version_6_that_are_not_recorded(has_logs: bool, tmp_path: Path) -> None:
+    """1.2.0 records only those that leave log files."""
+    mor = MorTable(tmp_path / "t", 6)
+    mor.load([row("a0", "a", 1, "x")])
+    tx = mor.begin()
+    if has_logs:
+        mor.write_logs(tx, [row("a0", "a", 2, "lost")])
+    mor.table.services.rollback(tx.instant)
+    (rollback,) = mor.client.active_timeline().timeline.of_actions("rollback")
+    metadata = load_metadata_timeline(mor.client.storage, 6)
+    recorded = metadata.timeline.find(rollback.requested, "deltacommit")
+    assert recorded is not None
+    metadata.delete_states(metadata.states(recorded))
+    found = [problem for problem in mor.table.validate_metadata()["problem"].to_pylist() if "cannot be used" in problem]
+    assert len(found) == has_logs
+    assert mor.rows()["a0"]["v"] == "x"
+
+
 def test_log_files_of_pending_writes_of_version_6_are_no_difference(tmp_path: Path) -> None:
     """Their names contain the instant of the base file."""
     mor = MorTable(tmp_path / "t", 6, options={**FAST, "hoodie.metadata.enable": "true"})
