@@ -27,7 +27,7 @@ from pyhudi.schema.table_types import as_nullable
 from pyhudi.spark.column_names import quoted_name, select_names
 from pyhudi.spark.helper_columns import SCANNED_ROW, STORED_KEY, STORED_PATH
 from pyhudi.spark.keys.deduplication import delete_marker_columns
-from pyhudi.spark.keys.key_generator import with_keys
+from pyhudi.spark.keys.key_generator import has_recomputable_keys, stored_record_key, with_keys
 from pyhudi.spark.read.dataframe_reader import dataframe, positioned_rows
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.read.pruning.overridden_functions import overridden_in_filter
@@ -60,6 +60,7 @@ class TargetSnapshot:
         spec: Specification of its keys.
         schema: The table's own columns with Spark types, all nullable.
         nullable: Columns that may be null.
+        recomputes_keys: Record keys are computed from their columns, which is faster than to read them, too.
     """
 
     client: TableMetaClient
@@ -68,6 +69,7 @@ class TargetSnapshot:
     spec: KeySpec
     schema: StructType
     nullable: frozenset[str]
+    recomputes_keys: bool
 
     @property
     def keyed(self) -> KeyedSnapshot:
@@ -99,7 +101,9 @@ class TargetSnapshot:
             )
         schema = spark_schema(remove_meta_columns(as_nullable(table_schema.schema)))
         nullable = frozenset(field.name for field in table_schema.schema if field.nullable)
-        return cls(client, opts, table, key_spec(table, opts), schema, nullable)
+        spec = key_spec(table, opts)
+        recomputes_keys = not table_schema.has_history and has_recomputable_keys(schema, spec)
+        return cls(client, opts, table, spec, schema, nullable, recomputes_keys)
 
     def whole_table(self) -> ReadSet:
         """Return the read set of a statement that reads all rows."""
@@ -148,8 +152,7 @@ class TargetSnapshot:
             partitions: Partition paths; None: all.
         """
         rows = self._partitions(spark, partitions, None, self._opts_of_stored_values)
-        meta = self.client.config.populate_meta_fields
-        return _stored(rows, self.schema, self.spec, meta=meta, located=False)
+        return self._stored(rows, self.schema, located=False)
 
     @property
     def _opts_of_stored_values(self) -> Options:
@@ -191,9 +194,23 @@ class TargetSnapshot:
         groups = planned.tasks.select(["partition", "file_id", "base_path"])
         locations = RowLocations(groups, RowPositions.NONE if read is None else positions) if located else None
         read = dataframe(SparkScan(spark, table, planned, opts)) if read is None else read
-        stored = _stored(read, schema, self.spec, meta=client.config.populate_meta_fields, located=located)
+        stored = self._stored(read, schema, located=located)
         reads = ReadSet.of_snapshot(table.active.timeline, _groups(planned), replan)
-        return TargetTable(client, opts, table, self.spec, schema, self.nullable, stored, reads, locations, planned)
+        keys = (self.spec, schema, self.nullable, self.recomputes_keys)
+        return TargetTable(client, opts, table, *keys, stored, reads, locations, planned)
+
+    def _stored(self, read: DataFrame, schema: StructType, *, located: bool) -> DataFrame:
+        """Replace the meta columns of rows by their keys and locations."""
+        stored = {RECORD_KEY: STORED_KEY, PARTITION_PATH: STORED_PATH}
+        if not self.client.config.populate_meta_fields:
+            return with_keys(select_names(read, schema.names), self.spec, "").withColumnsRenamed(stored)
+        if located:
+            # The name of a base file starts with the file group; records of log files have only that.
+            read = read.withColumn(FILE_ID, F.substring_index(FILE_NAME, "_", 1))
+            stored |= {FILE_ID: FILE_ID} | ({SCANNED_ROW: ROW_POSITION} if SCANNED_ROW in read.columns else {})
+        if self.recomputes_keys:
+            read = read.withColumn(RECORD_KEY, stored_record_key(schema, self.spec))
+        return read.selectExpr(*map(quoted_name, schema.names), *(f"{name} AS {new}" for name, new in stored.items()))
 
     @property
     def placing_columns(self) -> frozenset[str]:
@@ -286,15 +303,3 @@ def _groups(plan: ScanPlan) -> pa.Table:
 
 def _tops(fields: Iterable[str], schema: StructType) -> frozenset[str]:
     return frozenset(top_column(name, schema.names) for name in fields)
-
-
-def _stored(read: DataFrame, schema: StructType, spec: KeySpec, *, meta: bool, located: bool) -> DataFrame:
-    """Replace the meta columns of rows by their keys and locations."""
-    stored = {RECORD_KEY: STORED_KEY, PARTITION_PATH: STORED_PATH}
-    if not meta:
-        return with_keys(select_names(read, schema.names), spec, "").withColumnsRenamed(stored)
-    if located:
-        # The name of a base file starts with the file group; records of log files have only that.
-        read = read.withColumn(FILE_ID, F.substring_index(FILE_NAME, "_", 1))
-        stored |= {FILE_ID: FILE_ID} | ({SCANNED_ROW: ROW_POSITION} if SCANNED_ROW in read.columns else {})
-    return read.selectExpr(*map(quoted_name, schema.names), *(f"{name} AS {new}" for name, new in stored.items()))

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import StringType, StructType, TimestampType
+from pyspark.sql.types import IntegralType, StringType, StructType, TimestampType
 
 from pyhudi.errors import SchemaMismatchError
 from pyhudi.keygen.key_spec import DEFAULT_PARTITION, EMPTY_KEY_PART, NULL_KEY_PART, KeySpec
@@ -29,7 +29,7 @@ from pyhudi.spark.keys.registered_generator import (
 )
 from pyhudi.spark.keys.timestamp_formatter import time_text
 from pyhudi.spark.keys.value_formatter import has_empty_text, sql_timestamp_text, url_encoded, value_text
-from pyhudi.table.config.key_generator_type import PartitionField, PartitionKind
+from pyhudi.table.config.key_generator_type import KeyGenType, PartitionField, PartitionKind
 
 _jvm_zones: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
 _ROW_BITS = 33  # monotonically_increasing_id: partition in the upper bits, row in the lower
@@ -78,6 +78,39 @@ def record_key(schema: StructType, spec: KeySpec, zone: str = "UTC") -> Column:
     """Return the record key as an expression over columns of *schema*; evaluation fails where it is null or empty."""
     if spec.key_class is not None:
         return registered_record_key(spec.key_class, spec.unset_key_message)
+    key, unset = _key_text(schema, spec, zone)
+    return F.when(unset, key_failure(spec.unset_key_message)).otherwise(key)
+
+
+def has_recomputable_keys(schema: StructType, spec: KeySpec) -> bool:
+    """Return True if the record keys that a table stores certainly are the texts of its key columns: strings and whole
+    numbers, which all releases and writers of Apache Hudi represent alike, if it is not a complex key of one field.
+
+    Args:
+        schema: Columns of the table, none of which has had another type.
+        spec: Specification of its keys.
+    """
+    one_complex = spec.keygen is KeyGenType.COMPLEX and len(spec.record_fields) == 1
+    if spec.auto_keys or spec.key_class is not None or one_complex:
+        return False
+    types = {field.name: field.dataType for field in schema.fields}
+    of_path = {field.name for field in spec.partition_fields}  # Queries may take their values from paths.
+    return of_path.isdisjoint(spec.record_fields) and all(
+        isinstance(types.get(name), (StringType, IntegralType)) for name in spec.record_fields
+    )
+
+
+def stored_record_key(schema: StructType, spec: KeySpec) -> Column:
+    """Return the record key of stored rows as an expression over their columns, see `has_recomputable_keys`.
+
+    It cannot fail, since each stored row has a key. So Spark evaluates it only for rows that are not left out later, by
+    a join for example.
+    """
+    return _key_text(schema, spec, "UTC")[0]
+
+
+def _key_text(schema: StructType, spec: KeySpec, zone: str) -> tuple[Column, Column]:
+    """Return the record key, and whether it is null or empty."""
     consistent = zone if spec.consistent_timestamps else None
     texts: list[Column] = []
     unset: list[Column] = []
@@ -93,7 +126,7 @@ def record_key(schema: StructType, spec: KeySpec, zone: str = "UTC") -> Column:
             text = F.concat(F.lit(f"{name}:"), part)
         texts.append(text)
     key = texts[0] if len(texts) == 1 else F.concat_ws(",", *texts)
-    return F.when(reduce(and_, unset), key_failure(spec.unset_key_message)).otherwise(key)
+    return key, reduce(and_, unset)
 
 
 def partition_path(schema: StructType, spec: KeySpec, zone: str = "UTC") -> Column:
