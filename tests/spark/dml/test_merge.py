@@ -9,7 +9,7 @@ from pyhudi import HudiTable
 from pyhudi.errors import AmbiguousMergeError, QueryError, RecordKeyError
 from pyhudi.spark.dml.merge import clause_evaluation, merge_pairs
 from pyhudi.spark.dml.merge import merge_builder as merge_module
-from pyhudi.spark.dml.target_table import TargetSnapshot
+from pyhudi.spark.dml.target_snapshot import TargetSnapshot
 from pyhudi.spark.session_settings import session_setting
 from tests.cases import seldom
 from tests.spark.dml.ride_tables import COLUMNS, FIRST, KEYED, TABLES, frame, made, rows

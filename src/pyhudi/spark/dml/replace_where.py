@@ -18,7 +18,8 @@ from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.column_names import quoted
 from pyhudi.spark.dml.assignments.column_assignments import as_column
-from pyhudi.spark.dml.target_table import TargetSnapshot
+from pyhudi.spark.dml.target_snapshot import TargetSnapshot
+from pyhudi.spark.dml.target_table import read_target
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.helper_columns import STORED_KEY, STORED_PATH
 from pyhudi.spark.keys.key_errors import key_errors
@@ -59,7 +60,7 @@ def replace_where_pinned(
         new = cached.add(with_keys(checked, pinned.spec, ""))
         text = condition if isinstance(condition, str) else text_of_condition(rows, condition, _arrow_schema(pinned))
         added = _partitions_of_new_rows(new, text or _name_of(rows, condition))
-        target = pinned.read(spark, text)
+        target = read_target(spark, pinned, text)
         matching = target.rows if text is not None else target.rows.where(meets)
         paths = {row[0] for row in matching.select(STORED_PATH).distinct().collect()}
         partitions = sorted({*added, *paths})

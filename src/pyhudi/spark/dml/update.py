@@ -22,7 +22,8 @@ from pyhudi.spark.dml.assignments.column_assignments import (
     resolve_assignments,
 )
 from pyhudi.spark.dml.partition_path_update import RowAssignments, split_partition_path_updates
-from pyhudi.spark.dml.target_table import TargetSnapshot, TargetTable
+from pyhudi.spark.dml.target_snapshot import TargetSnapshot
+from pyhudi.spark.dml.target_table import TargetTable, read_target
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.keys.deduplication import is_delete
 from pyhudi.spark.session_settings import is_case_sensitive
@@ -221,7 +222,7 @@ def _selected_rows(
     """Read the rows that meet a condition."""
     where, alias = selection.where, selection.alias
     plain = isinstance(where, str) and alias is None
-    target = pinned.read(spark, where if plain else None)
+    target = read_target(spark, pinned, where if plain else None)
     if selection.reads_whole_table:
         target = replace(target, reads=pinned.whole_table())
     rows = target.rows if alias is None else target.rows.alias(alias)

@@ -26,7 +26,7 @@ from pyhudi.spark.column_names import quoted
 from pyhudi.spark.dml.assignments.column_assignments import as_column, convert_values, resolve_assignments
 from pyhudi.spark.dml.assignments.row_expressions import row_expression_types
 from pyhudi.spark.dml.merge.merge_clauses import Clause, MergeAction
-from pyhudi.spark.dml.target_table import TargetSnapshot
+from pyhudi.spark.dml.target_snapshot import TargetSnapshot
 from pyhudi.spark.lookup.key_constraint import are_equal_as_key_text, has_action
 from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.sql.conditions.merge_condition import MergeSides, column_of_source, equalities, value_of_source

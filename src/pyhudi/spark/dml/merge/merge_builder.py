@@ -19,7 +19,8 @@ from pyhudi.spark.dml.merge.merge_clauses import Clause, MergeAction
 from pyhudi.spark.dml.merge.merge_counts import MergeCounts, count_changes
 from pyhudi.spark.dml.merge.merge_pairs import MergeJoin
 from pyhudi.spark.dml.merge.merge_source import MergeSource
-from pyhudi.spark.dml.target_table import TargetSnapshot, TargetTable
+from pyhudi.spark.dml.target_snapshot import TargetSnapshot
+from pyhudi.spark.dml.target_table import TargetTable, read_target
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.lookup.key_constraint import KeyConstraint, KeyConstraintError
 from pyhudi.spark.read.table_lineage import snapshot_ids
@@ -167,7 +168,7 @@ class MergeBuilder:
             ConflictError: Another writer changed the table.
         """
         upserted = self._upsert(pinned)
-        return self._join(pinned.read(self.source.sparkSession)) if upserted is None else upserted
+        return self._join(read_target(self.source.sparkSession, pinned)) if upserted is None else upserted
 
     def _join(self, target: TargetTable) -> ChangeResult:
         """Run the MERGE as a join of the source with the table."""

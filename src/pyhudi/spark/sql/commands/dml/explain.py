@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.config import Options, options
 from pyhudi.config.enums import TableType
 from pyhudi.spark.dml.merge.merge_builder import planned_join, upserted_rows
-from pyhudi.spark.dml.target_table import TargetSnapshot
+from pyhudi.spark.dml.target_snapshot import TargetSnapshot
+from pyhudi.spark.dml.target_table import read_target
 from pyhudi.spark.execution.temporary_views import plan_text
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.commands.command_target import write_options
@@ -68,7 +69,7 @@ def _merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> tuple[
         index = pinned.opts.get_typed(options.INDEX_TYPE)
         how = f"upsert of the source, whose keys are looked up by the index {index}; a join if this is not equivalent"
         return [f"table       {table_type}", f"executes    {how}"], rows
-    target = pinned.read(spark)
+    target = read_target(spark, pinned)
     lines = [
         f"table       {table_type}",
         f"executes    {planned_join(merge, target).describe()}",

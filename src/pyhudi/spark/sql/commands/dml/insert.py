@@ -14,7 +14,7 @@ from pyhudi.config.enums import Operation
 from pyhudi.errors import QueryError
 from pyhudi.spark.dml.assignments.column_assignments import column_of
 from pyhudi.spark.dml.replace_where import replace_where_pinned
-from pyhudi.spark.dml.target_table import TargetSnapshot
+from pyhudi.spark.dml.target_snapshot import TargetSnapshot
 from pyhudi.spark.read.table_lineage import snapshot_ids
 from pyhudi.spark.session import spark_sql
 from pyhudi.spark.session_settings import is_case_sensitive

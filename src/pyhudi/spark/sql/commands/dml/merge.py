@@ -10,7 +10,7 @@ from pyhudi.config import Options
 from pyhudi.schema.name_resolution import resolve_name
 from pyhudi.spark.dml.merge.merge_builder import MergeBuilder
 from pyhudi.spark.dml.merge.merge_clauses import Clause, MergeAction, check_action
-from pyhudi.spark.dml.target_table import TargetSnapshot
+from pyhudi.spark.dml.target_snapshot import TargetSnapshot
 from pyhudi.spark.session import spark_sql
 from pyhudi.spark.sql.catalog import SESSION_CATALOG, CatalogTable, full_name
 from pyhudi.spark.sql.commands.command_target import own_schema, write_options

@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.config import Options
 from pyhudi.errors import QueryError
 from pyhudi.schema.name_resolution import resolve_name
-from pyhudi.spark.dml.target_table import TargetSnapshot, TargetTable
+from pyhudi.spark.dml.target_snapshot import TargetSnapshot
+from pyhudi.spark.dml.target_table import TargetTable
 from pyhudi.spark.dml.update import RowSelection, delete_pinned, planned_delete, planned_update, update_pinned
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.commands.command_target import write_options
