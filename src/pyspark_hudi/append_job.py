@@ -13,17 +13,14 @@ import pyarrow as pa
 
 from pyhudi.arrow.empty_offsets import with_offsets
 from pyhudi.config import Options, options
-from pyhudi.config.enums import FailedWritesPolicy, IndexType, Operation, SortMode
+from pyhudi.config.enums import Operation
 from pyhudi.config.misspelled_options import refuse_misspelled
-from pyhudi.config.option import Option
-from pyhudi.errors import HudiError, QueryError, UnsupportedTableError
+from pyhudi.errors import HudiError, QueryError
 from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.keygen.partition_path_formatter import partition_paths
 from pyhudi.keygen.record_key_formatter import generated_keys, new_record_keys
-from pyhudi.metadata.metadata_layout import FILE_PARTITIONS
 from pyhudi.metadata.writer.initial_statistics import LOCAL
 from pyhudi.read.query.table_location import refuse_nested_table
-from pyhudi.read.schema.table_columns import TableSchema, resolve_table_schema
 from pyhudi.schema.converters.spark_arrow import spark_arrow_schema
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.meta_columns import remove_meta_columns
@@ -31,19 +28,15 @@ from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.type_conversion import convert
 from pyhudi.services.indexing.index_of_write import check_index_of_write
 from pyhudi.services.post_commit_services import PostCommitServices
-from pyhudi.services.upgrade.auto_upgrade import required_version
 from pyhudi.spark.write.write_input import checked_own_columns, write_schema
-from pyhudi.spark.write.write_preparation import key_spec
+from pyhudi.spark.write.write_preparation import key_spec_of_write
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.bucket_index_detection import check_not_bucketed
-from pyhudi.table.config.key_generator_type import PartitionKind
-from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.transaction.commit_conditions import CommitConditions
 from pyhudi.transaction.commit_outcome import Conflicted
-from pyhudi.transaction.concurrency_mode import failed_writes_policy
 from pyhudi.transaction.suspended_transaction import ResumableTransaction, SuspendedTransaction
 from pyhudi.transaction.table_overwrite.table_removal import remove_empty_table
 from pyhudi.write.settings.unsupported_options import check_unsupported_options
@@ -54,26 +47,19 @@ from pyhudi.write.tasks.write_tasks import bulk_insert_task
 from pyhudi.write.write_checks import check_writable
 from pyhudi.write.write_operations import action_of, type_name
 from pyhudi.write.write_status import decode_stats
+from pyspark_hudi.append_checks import (
+    check_indexes,
+    check_key_columns,
+    check_keys,
+    check_operation,
+    check_options,
+    columns_without_history,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-ACTIVATE = "call pyhudi.activate(spark) first"
-_BULK_INSERT = f"{options.OPERATION.key}={Operation.BULK_INSERT}"
-_NEEDS_JOBS: tuple[Option[bool], ...] = (
-    options.COMBINE_BEFORE_INSERT,
-    options.INSERT_DROP_DUPLICATES,
-    options.METADATA_GLOBAL_RECORD_INDEX_ENABLE,
-    options.METADATA_PARTITIONED_RECORD_INDEX_ENABLE,
-    options.COMPACT_INLINE,
-    options.COMPACT_SCHEDULE_INLINE,
-    options.LOG_COMPACTION_INLINE,
-    options.CLUSTERING_INLINE,
-    options.CLUSTERING_SCHEDULE_INLINE,
-    options.TTL_INLINE,
-    options.SCHEMA_EVOLUTION_ENABLE,
-)
 _log = logging.getLogger(__name__)
 
 
@@ -111,7 +97,7 @@ class AppendJob:
         try:
             action = action_of(Operation.BULK_INSERT, target.config.table_type)
             with ResumableTransaction.begin(client, action, type_name(Operation.BULK_INSERT), target.opts) as tx:
-                _check_indexes(tx.config)
+                check_indexes(tx.config)
                 tx.to_inflight()
                 context = replace(self.context, instant=tx.instant)
                 return BegunAppend(
@@ -226,93 +212,23 @@ def prepare_append(source: Mapping[str, str], columns: StructType) -> AppendJob:
         refuse_nested_table(storage.root, opts)
     target = WriteTarget.from_options(storage, client, opts)
     config, opts = target.config, target.opts
-    _check_operation(opts, keyed=bool(config.record_keys))
-    _check_options(config, opts)
-    _check_indexes(config)
+    check_operation(opts, keyed=bool(config.record_keys))
+    check_options(config, opts)
+    check_indexes(config)
     check_writable(config, target.merging, Operation.BULK_INSERT, opts)
     pinned = None if client is None else TableSnapshot.load(client)
     if pinned is not None:
         check_not_bucketed(pinned)
-    spec = (KeySpec.from_config(config, opts) if pinned is None else key_spec(pinned, opts)).at(target.storage)
-    _check_keys(spec)
-    table = _table_columns(pinned)
+    spec = key_spec_of_write(target, pinned)
+    check_keys(spec)
+    table = columns_without_history(pinned)
     incoming = checked_own_columns(from_spark_json(columns.json()))
-    _check_key_columns(incoming, spec)
+    check_key_columns(incoming, spec)
     schema = write_schema(incoming, None if table is None else table.schema, config, Operation.BULK_INSERT, opts)
     check_index_of_write(storage, config, remove_meta_columns(schema), opts)
     context = write_context(target, Operation.BULK_INSERT, "", schema)
     planned_on = None if table is None else table.recorded
     return AppendJob(target, client, spec, incoming, schema, planned_on, context)
-
-
-def _check_operation(opts: Options, *, keyed: bool) -> None:
-    """Refuse operations that read records of the table, also if they are the default."""
-    operation = opts.get_typed(options.OPERATION)
-    if operation is Operation.BULK_INSERT or not (keyed or opts.is_set(options.OPERATION)):
-        return
-    default_hint = "" if opts.is_set(options.OPERATION) else ", the default operation of tables with record keys,"
-    raise UnsupportedTableError(
-        f"format('hudi') in a session without pyhudi only appends rows: {operation}{default_hint} requires jobs "
-        f"that read the table's records. Use {_BULK_INSERT} if no key is in the table yet, or {ACTIVATE}"
-    )
-
-
-def _check_options(config: TableConfig, opts: Options) -> None:
-    """Refuse options for unsupported work."""
-    wanted = [f"{option.key}=true" for option in _NEEDS_JOBS if opts.is_set(option) and opts.get_typed(option)]
-    index = opts.get_typed(options.INDEX_TYPE)
-    if index is IndexType.BUCKET or index.is_record_index:
-        wanted.append(f"{options.INDEX_TYPE.key}={index}")
-    if opts.get_typed(options.BULKINSERT_SORT_MODE) is not SortMode.NONE:
-        wanted.append(f"{options.BULKINSERT_SORT_MODE.key}={opts.get_typed(options.BULKINSERT_SORT_MODE)}")
-    if opts.get_typed(options.BULKINSERT_SORT_COLUMNS):
-        wanted.append(options.BULKINSERT_SORT_COLUMNS.key)
-    if required_version(config, opts) is not None:
-        wanted.append(f"an upgrade to version {required_version(config, opts)}")
-    if wanted:
-        raise UnsupportedTableError(
-            f"{wanted[0]} requires Spark jobs, which a Python data source cannot run; leave it out, or {ACTIVATE}"
-        )
-    policy = failed_writes_policy(opts)
-    if policy is not FailedWritesPolicy.EAGER:
-        raise UnsupportedTableError(
-            f"failed writes are rolled back {policy} ({options.CONCURRENCY_MODE.key}, "
-            f"{options.FAILED_WRITES_POLICY.key}), which requires heartbeats; a Python data source has no process "
-            f"for them. Use a single writer at a time, or {ACTIVATE}"
-        )
-
-
-def _check_indexes(config: TableConfig) -> None:
-    more = sorted(set(config.metadata_partitions) - set(FILE_PARTITIONS))
-    if more:
-        raise UnsupportedTableError(
-            f"the table has the index {more[0]!r}, which a write updates by a Spark job, but a Python data source "
-            f"cannot run jobs; {ACTIVATE}"
-        )
-
-
-def _check_keys(spec: KeySpec) -> None:
-    if spec.key_class or spec.path_class:
-        raise UnsupportedTableError(f"{spec.key_class or spec.path_class} makes keys by Spark's functions; {ACTIVATE}")
-    formatted = [field.name for field in spec.partition_fields if field.kind is PartitionKind.TIMESTAMP]
-    if formatted or spec.consistent_timestamps:
-        what = f"the partition field {formatted[0]!r}" if formatted else "the record key"
-        raise UnsupportedTableError(f"{what} holds formatted times, which require Spark's functions; {ACTIVATE}")
-
-
-def _check_key_columns(incoming: pa.Schema, spec: KeySpec) -> None:
-    """Refuse missing key columns and unsupported types of keys."""
-    nothing = pa.RecordBatch.from_pylist([], incoming)
-    if not spec.auto_keys:
-        new_record_keys(nothing, spec)
-    partition_paths(nothing, spec)
-
-
-def _table_columns(pinned: TableSnapshot | None) -> TableSchema | None:
-    columns = None if pinned is None else resolve_table_schema(pinned)
-    if columns is not None and columns.has_history:
-        raise UnsupportedTableError(f"the table has a schema history, which a write must continue; {ACTIVATE}")
-    return columns
 
 
 def _remove(storage: Storage, opts: Options) -> None:

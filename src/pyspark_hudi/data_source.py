@@ -25,7 +25,8 @@ from pyhudi.spark.execution.slice_tasks import piece_numbers
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.storage import Storage
 from pyhudi.table.table_snapshot import TableSnapshot, with_snapshot
-from pyspark_hudi.append_job import ACTIVATE, prepare_append
+from pyspark_hudi.append_checks import ACTIVATE
+from pyspark_hudi.append_job import prepare_append
 from pyspark_hudi.append_writer import HudiAppendWriter
 from pyspark_hudi.pushed_filters import term_of
 

@@ -51,6 +51,18 @@ def key_spec(table: TableSnapshot, opts: Options) -> KeySpec:
     return spec if named is None else replace(spec, named_parts=named)
 
 
+def key_spec_of_write(target: WriteTarget, pinned: TableSnapshot | None) -> KeySpec:
+    """Return the specification of the keys of a write.
+
+    Args:
+        target: The table and the options of the write.
+        pinned: The table before the write; None: it is new.
+    """
+    config, opts = target.config, target.opts
+    spec = KeySpec.from_config(config, opts) if pinned is None else key_spec(pinned, opts)
+    return spec.at(target.storage)
+
+
 def partition_path_spec(storage: Storage, config: TableConfig, opts: Options) -> KeySpec:
     """Return the specification of the keys of a table, in which the form of record keys may be another one."""
     spec = KeySpec.from_config(config, opts)
@@ -109,11 +121,7 @@ def prepare_write(
         snapshot = TableSnapshot.load(client)
     if snapshot is not None:
         _check_table(snapshot, operation, opts, keeps_keys=keeps_keys)
-    if pinned is not None:
-        spec = pinned.spec
-    else:
-        spec = KeySpec.from_config(config, opts) if snapshot is None else key_spec(snapshot, opts)
-    spec = spec.at(storage)
+    spec = key_spec_of_write(target, snapshot) if pinned is None else pinned.spec.at(storage)
     by_key = stored_keys and operation is Operation.DELETE  # needs no other column
     by_path = operation is Operation.DELETE_PARTITION and bool(opts.get_typed(options.PARTITIONS_TO_DELETE))
     rows = own_columns(df, may_be_none=by_key or by_path)
