@@ -145,7 +145,8 @@ class Inspect:
             QueryError: The folder cannot be created, or is a file.
         """
         chosen = EXPORTED_ACTIONS if actions is None else actions
-        return export_instants(self._now(), Path(folder), chosen, limit=limit, newest_first=newest_first)
+        export = partial(export_instants, folder=Path(folder), actions=chosen, limit=limit, newest_first=newest_first)
+        return self._read(export)
 
     def deletions(self) -> ResultTable:
         """Return the completed cleans, rollbacks and restores of the active timeline, newest first.

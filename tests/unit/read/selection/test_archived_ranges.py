@@ -207,3 +207,11 @@ def test_an_instant_that_is_archived_while_a_table_is_inspected(
     found = read(opened(table))
     assert (found if isinstance(found, int) else found.num_rows) == number
     assert len(pinned) == 2
+
+
+def test_instants_are_exported_while_they_are_archived(tmp_path, monkeypatch):
+    table, pinned = archive_after_first_pin(tmp_path / "t", monkeypatch)
+    actions = ["commit", "replacecommit"]
+    assert opened(table).inspect.export_instants(tmp_path / "exported", actions, newest_first=True) == 3
+    assert len(pinned) == 2
+    assert {file.name for file in (tmp_path / "exported").iterdir()} >= {f"{at(1)}.commit", f"{at(2)}.replacecommit"}

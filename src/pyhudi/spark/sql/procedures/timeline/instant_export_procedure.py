@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from pyhudi.read.inspection.instant_export import export_instants as export
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
-from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot, with_snapshot
 
 
 def export_instants(spark: SparkSession, arguments: Arguments) -> Rows:
@@ -21,9 +22,9 @@ def export_instants(spark: SparkSession, arguments: Arguments) -> Rows:
     folder = Path(str(arguments.text("local_folder")))
     actions = {part.strip() for part in str(arguments.text("actions")).split(",")}
     newest_first, limit = arguments.flag("desc"), arguments.number("limit")
-    table = TableSnapshot.load(arguments.client(spark))
     limit = None if limit is None or limit < 0 else limit
-    count = export(table, folder, actions, limit=limit, newest_first=newest_first)
+    chosen = partial(export, folder=folder, actions=actions, limit=limit, newest_first=newest_first)
+    _, count = with_snapshot(partial(TableSnapshot.load, arguments.client(spark)), chosen)
     return [(f"Exported {count} Instants to {folder}",)]
 
 
