@@ -69,7 +69,7 @@ class RowAssignments:
 
 
 def split_partition_path_updates(
-    rows: DataFrame, target: TargetTable, assignments: RowAssignments, cached: CachedFrames
+    rows: DataFrame, target: TargetTable, assignments: RowAssignments, cached: CachedFrames, *, adaptive: bool
 ) -> PartitionPathUpdate:
     """Split changes that move a row to another partition into a delete, with the stored values, and a new record. Runs
     Spark jobs.
@@ -79,9 +79,10 @@ def split_partition_path_updates(
         target: The table.
         assignments: Changes of the rows.
         cached: Persists the values, which are evaluated more than once.
+        adaptive: The plan of the rows may improve while it is executed.
 
     Returns:
-        The changes.
+        The changes, computed from cached values.
 
     Raises:
         RecordKeyError: A row moves to a partition with a record of its key, which it would overwrite, or gets another
@@ -96,7 +97,8 @@ def split_partition_path_updates(
     values = rows.select(
         *new, *locations, old, assignments.deleted.alias(IS_DELETE), assignments.deleted.alias(_DELETED_BY_STATEMENT)
     )
-    values = cached.add(values.withColumn(IS_DELETE, F.col(IS_DELETE) | is_delete(values.schema, target.merging)))
+    values = values.withColumn(IS_DELETE, F.col(IS_DELETE) | is_delete(values.schema, target.merging))
+    values = cached.add(values, adaptive=adaptive)
     keyed = with_keys(values, target.spec, "")
     names = list(new_values)
     moved = F.col(STORED_PATH).isNotNull() & ~F.col(IS_DELETE) & (F.col(STORED_PATH) != F.col(PARTITION_PATH))

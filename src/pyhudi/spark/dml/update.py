@@ -105,8 +105,9 @@ def update_pinned(
         if moves:
             new_values = {name: values.get(name, F.col(quoted([name]))) for name in target.schema.names}
             assignments = RowAssignments(new_values, F.lit(False))
-            moved = split_partition_path_updates(rows, target, assignments, cached)
-            rows, new_records, origin = moved.rows, moved.new_records, RowOrigin.QUERY
+            adaptive = origin is RowOrigin.QUERY
+            moved = split_partition_path_updates(rows, target, assignments, cached, adaptive=adaptive)
+            rows, new_records, origin = moved.rows, moved.new_records, RowOrigin.CACHED
             reads = reads.union(target.partition_reads(moved.searched)) if moved.searched else reads
         changes = RowChanges(
             target.locations,

@@ -84,8 +84,9 @@ class MergeChanges:
             stored = {name: F.col(quoted([STORED, name])) for name in target.schema.names}
             # the read set of a MERGE has the partitions that were searched: it reads the whole table
             assignments = RowAssignments(values, deleted, stored, keys_assigned=assigned.record_key)
-            moves = split_partition_path_updates(rows, target, assignments, cached)
-            return moves.rows, RowChanges(target.locations, self._moved_and_new_records(moves), assigned, has_deletes)
+            moves = split_partition_path_updates(rows, target, assignments, cached, adaptive=repeated)
+            new_records = self._moved_and_new_records(moves)
+            return moves.rows, RowChanges(target.locations, new_records, assigned, has_deletes, RowOrigin.CACHED)
         rows = select_names(rows.withColumn(IS_DELETE, deleted), [*target.schema.names, *target.helpers, IS_DELETE])
         origin = RowOrigin.QUERY if repeated else RowOrigin.CACHED
         return rows, RowChanges(target.locations, self._new_records(), assigned, has_deletes, origin)

@@ -28,7 +28,9 @@ _STAY = {
 }
 
 
-def tag_rows(table: TableState, rows: DataFrame, cached: CachedFrames, records: RecordIndex | None) -> TaggedRows:
+def tag_rows(
+    table: TableState, rows: DataFrame, cached: CachedFrames, records: RecordIndex | None, *, adaptive: bool = True
+) -> TaggedRows:
     """Merge keyed rows with the same key as the options require, and tag them with the file groups of their records.
 
     Args:
@@ -36,20 +38,22 @@ def tag_rows(table: TableState, rows: DataFrame, cached: CachedFrames, records: 
         rows: Keyed rows.
         cached: Persists DataFrames that are evaluated more than once.
         records: The record index in which keys are looked up; None: in files, as those of possible duplicates are.
+        adaptive: The plan of the rows may improve while it is executed.
 
     Returns:
         The tagged rows.
     """
     job, slices = table.job, _searched_slices(table)
     if job.client is None or not slices.num_rows:
-        return TaggedRows(_without_lookup(job, cached.add(rows), cached))
+        return TaggedRows(_without_lookup(job, cached.add(rows, adaptive=adaptive), cached))
     lookup = _key_lookup(job, job.client, table.logged, records)
     if job.global_keys:
         # Ordering values are compared with stored ones, which may exceed the types of the rows.
         rows = as_in_table(rows, job.merging.ordering_fields, job.schema)
         if not lookup.hard_deletes and merges_moved_records(lookup):
             rows = whole_rows(rows, job.schema)
-    tagged = tag(cached.add(rows), slices, lookup, combine=job.combines, persist=cached.add)
+    rows = cached.add(rows, adaptive=adaptive)
+    tagged = tag(rows, slices, lookup, combine=job.combines, persist=cached.add)
     if job.duplicate_policy is DuplicatePolicy.DROP:
         return TaggedRows(tagged.rows.where(F.col(FILE_ID).isNull()))
     return tagged

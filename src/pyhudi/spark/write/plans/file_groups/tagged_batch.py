@@ -161,13 +161,15 @@ class BatchTagger:
         job = self.table.job
         if not _needs_lookup(job, changes):
             return TaggedRows(located_changes(rows))
+        # Plans that only filter rows of a cache are not adaptive. Spark would describe each of them twice in the
+        # description of the next one, before and after its adaptation, which grows to megabytes.
         located = located_changes(rows.where(F.col(FILE_ID).isNotNull()))
         added = rows.where(F.col(FILE_ID).isNull()).drop(FILE_ID, ROW_POSITION)
         if _are_new(job, changes):
-            added = self.cached.add(added)
+            added = self.cached.add(added, adaptive=False)
             untagged = BatchDeduplication(job.spec, job.merging, job.global_keys).untagged(added, self.cached.add)
             return TaggedRows(located.unionByName(untagged))
-        tagged = tag_rows(self.table, added, self.cached, self.records)
+        tagged = tag_rows(self.table, added, self.cached, self.records, adaptive=False)
         return TaggedRows(located.unionByName(tagged.rows), inconsistencies=tagged.inconsistencies)
 
 
