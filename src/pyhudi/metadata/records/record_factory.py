@@ -67,7 +67,8 @@ def file_records(
     with_files = runs.field("values").cast(pa.string())
     counts = runs.field("counts").to_pylist()
     if is_initial:
-        empty = [name for name in listed_names if name not in set(with_files.to_pylist())]
+        others = set(with_files.to_pylist())
+        empty = [name for name in listed_names if name not in others]
         with_files = pa.concat_arrays([with_files, pa.array(empty, pa.string())])
         counts += [0] * len(empty)
     sizes = pc.if_else(entries["gone"], 0, entries["size"])

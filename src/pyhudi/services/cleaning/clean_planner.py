@@ -255,16 +255,15 @@ def _emptied(table: TableSnapshot, files: pa.Table, expired: pa.Table) -> tuple[
     num_expired = expired.group_by("partition").aggregate([("name", "count")])
     counts = num_files.join(num_expired, keys="partition", join_type="inner")
     whole = counts.filter(pc.equal(counts["path_count"], counts["name_count"]))["partition"].to_pylist()
+    candidates = sorted(filter(None, whole))
+    expired_names = CleanPlan(expired).names_by_partition()
 
     def has_no_other(partition: str) -> bool:
-        names = file_names_of(table.storage.list(partition)["path"])
-        expired_names = expired["name"].filter(pc.equal(expired["partition"], partition))
-        other = pc.invert(
-            pc.or_(pc.is_in(names, value_set=expired_names.combine_chunks()), pc.starts_with(names, PARTITION_METADATA))
-        )
-        return not pc.any(other).as_py() and not table.storage.list_dirs(partition)
+        names = file_names_of(table.storage.list(partition)["path"]).to_pylist()
+        other = set(names).difference(expired_names[partition])
+        has_other = any(not name.startswith(PARTITION_METADATA) for name in other)
+        return not has_other and not table.storage.list_dirs(partition)
 
-    candidates = sorted(filter(None, whole))
     return tuple(compress(candidates, concurrent_map(has_no_other, candidates)))
 
 

@@ -192,7 +192,7 @@ def clean_metadata(
         dropped: Partitions that were deleted.
         extra: Extra metadata.
     """
-    deleted = plan.names_by_partition()
+    deleted, gone = plan.names_by_partition(), frozenset(dropped)
     partitions = {}
     for partition in dict.fromkeys([*deleted, *dropped]):
         names = deleted.get(partition, [])
@@ -202,7 +202,7 @@ def clean_metadata(
             "deletePathPatterns": names,
             "successDeleteFiles": names,
             "failedDeleteFiles": [],
-            "isPartitionDeleted": partition in dropped,
+            "isPartitionDeleted": partition in gone,
         }
     record: dict[str, Any] = {
         "startCleanTime": start,

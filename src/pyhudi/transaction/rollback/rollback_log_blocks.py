@@ -50,10 +50,12 @@ def planned_logs(active: ActiveTimeline, target: Instant) -> tuple[pa.Array, pa.
     except FormatError:  # Without a profile there were no updates.
         stats = None
     updates = [] if stats is None else stats.filter(pc.greater(stats["numUpdateWrites"], 0)).to_pylist()
-    for partition in sorted({row["partitionPath"] for row in updates}):
-        of_partition = [row for row in updates if row["partitionPath"] == partition]
+    by_partition: dict[str, dict[str, str]] = {}
+    for row in updates:
         # A slice without a base file has no base instant.
-        earliest = {row["fileId"]: row["prevCommit"].removeprefix(NEW_FILE_GROUP) for row in of_partition}
+        earliest = by_partition.setdefault(row["partitionPath"], {})
+        earliest[row["fileId"]] = row["prevCommit"].removeprefix(NEW_FILE_GROUP)
+    for partition, earliest in sorted(by_partition.items()):
         log_names = parse_names(_names_in(active.storage, partition))
         logs = log_names.filter(pc.equal(log_names["kind"], LOG)).select(["name", "file_id", "instant"])
         for row in logs.to_pylist():
