@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyhudi.errors import FormatError, TimelineError
-from pyhudi.format.avro.container import encode_datum, load_schema, schema_json, with_java_strings
+from pyhudi.format.avro.container import encode_datum, is_container, load_schema, schema_json, with_java_strings
 from pyhudi.format.log import BlockType, Header
 from pyhudi.format.log.block_framing import Buffer, frame
 from pyhudi.format.log.encoding.data_block_encoder import avro_content
@@ -30,6 +30,7 @@ from pyhudi.timeline.archive.archive_log_reader import (
     completed_in_archive_file,
     last_of_archive_file,
 )
+from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.instant import Action, Instant, State, instant_of_millis
 from pyhudi.timeline.timeline_layout import Layout
 
@@ -197,6 +198,8 @@ def _encoded(state: Instant, schema: str, changed: str | None, data: bytes) -> b
 def _payload(state: Instant, data: bytes) -> dict[str, Any]:
     """Return the content of a state file under its field; nothing for a state without one, or for most empty files."""
     key = (state.action, state.state)
+    if key in _COMMITS and is_container(data):  # Apache Hudi's downgrade to version 6 leaves some inflight files so.
+        data = decode_commit(data).encode(6, state.action)
     if key in _COMMITS and (data or key in _PENDING):
         return {_COMMITS[key]: _commit(json.loads(data) if data else {})}
     return {_OTHERS[key]: decode_record(state.action, state.state, data)} if key in _OTHERS and data else {}

@@ -13,7 +13,7 @@ from pyhudi.format.avro.container import decode_datum as decode_avro
 from pyhudi.format.avro.container import load_schema, schema_json
 from pyhudi.format.log import avro_datums, scan_blocks
 from pyhudi.storage import Storage
-from pyhudi.timeline.action_avro import decode_record, encode_record
+from pyhudi.timeline.action_avro import decode_record, encode_record, requested_replace
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archive_log_reader import archive_files
 from pyhudi.timeline.archive.archive_log_writer import BATCH
@@ -141,6 +141,21 @@ def test_savepoints(storage: Storage) -> None:
     assert (row["requested"], row["action"]) == (first.requested, "savepoint")
     assert decode_record(Action.SAVEPOINT, State.COMPLETED, row["metadata"]) == record
     assert first in active.reload().timeline.instants
+
+
+def test_inflight_files_as_the_downgrade_of_apache_hudi_leaves_them(storage: Storage) -> None:
+    """It copies those of inserts that overwrite, which are Avro in version 8."""
+    active = ActiveTimeline.load(storage, LAYOUT_1)
+    stats = write_stats([{"fileId": "f", "partitionPath": "p", "numInserts": 3}])
+    profile = CommitMetadata("INSERT_OVERWRITE", stats).encode(8, Action.REPLACE_COMMIT)
+    requested = active.create_requested(Action.REPLACE_COMMIT, "20260101000000003", requested_replace(6))
+    entry = active.to_inflight(requested, profile)
+    done = active.complete(entry, CommitMetadata("INSERT_OVERWRITE", stats).encode(6, Action.REPLACE_COMMIT))
+    archive_instants(active, [done])
+    (path,) = archive_files(storage, LAYOUT_1)
+    (_, archived, _) = (row["HoodieInflightReplaceMetadata"] for block in records(storage, path) for row in block)
+    assert archived["operationType"] == "INSERT_OVERWRITE"
+    assert [stat["numInserts"] for stat in archived["partitionToWriteStats"]["p"]] == [3]
 
 
 def test_restores_stay(storage: Storage) -> None:
