@@ -8,10 +8,12 @@ import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import FailedWritesPolicy, TableType
-from pyhudi.format.file_names import LOG
+from pyhudi.errors import TransactionError
+from pyhudi.format.file_names import LOG, file_names_of, parse_names
 from pyhudi.metadata.writer.initial_statistics import FileStatsReader
 from pyhudi.services.cleaning.cleaner import Cleaner
 from pyhudi.services.compaction.compaction_runner import CompactionRunner, run_compactions
+from pyhudi.services.repair.orphan_files import find_orphan_files
 from pyhudi.services.upgrade import metadata_table_conversion
 from pyhudi.services.upgrade.bucket_keys import check_bucket_keys
 from pyhudi.services.upgrade.preconditions import check_lossless, check_no_pending_plans
@@ -37,6 +39,8 @@ _ONE_VERSION = {
     options.CLEAN_POLICY.key: "KEEP_LATEST_FILE_VERSIONS",
     options.CLEAN_FILE_VERSIONS_RETAINED.key: "1",
     options.CLEAN_INCREMENTAL.key: "false",
+    options.CLEAN_PARTITIONS.key: "",
+    options.CLEAN_PARTITION_REGEX.key: "",
 }
 
 
@@ -68,7 +72,10 @@ class UpgradePreparation:
     def check(self, active: ActiveTimeline, config: TableConfig, to: int) -> list[Instant]:
         """Check the preconditions. Return the failed writes that are to be rolled back."""
         check_lossless(active, config, to, lossy=self.lossy)
-        check_bucket_keys(TableSnapshot(self.storage, config, active), to)
+        table = TableSnapshot(self.storage, config, active)
+        check_bucket_keys(table, to)
+        if _is_cleaned(config, to):
+            _refuse_orphaned_logs(table)
         # Failed writes of version 5 are left to writers of version 6.
         rollbacks = self._rollbacks(config)
         policy = failed_writes_policy(self.opts)
@@ -137,6 +144,22 @@ def is_compacted(config: TableConfig, to: int) -> bool:
 def _is_cleaned(config: TableConfig, to: int) -> bool:
     """Return True if all log files have to be removed: by their names version 6 would assign them to other slices."""
     return config.table_type is TableType.MERGE_ON_READ and to < 8 <= config.version
+
+
+def _refuse_orphaned_logs(table: TableSnapshot) -> None:
+    """Refuse log files that no clean deletes, because they belong to no write.
+
+    Raises:
+        TransactionError: The message has one of them, and the solution.
+    """
+    paths = find_orphan_files(table)["path"]
+    logs = paths.filter(pc.equal(parse_names(file_names_of(paths))["kind"], LOG))
+    if len(logs):
+        raise TransactionError(
+            f"the version of the table at {table.storage.uri()} cannot be changed while it has {len(logs)} log files "
+            f"that belong to no write, such as {logs[0].as_py()!r}: delete them first "
+            "(services.delete_orphan_files(dry_run=False))"
+        )
 
 
 def count_uncompacted(table: TableSnapshot) -> int:

@@ -27,7 +27,7 @@ from pyhudi.storage import Storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
-from pyhudi.timeline.instant import Action
+from pyhudi.timeline.instant import Action, next_instant
 from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2
 from tests.cases import seldom
 from tests.fault_injection import WRITES, Fault, FaultyStorage, Killed
@@ -307,6 +307,31 @@ def test_what_is_done_is_told_before(grown: Tables, tmp_path: Path) -> None:
     assert not set(plan.properties_removed) & set(mor.client.config.properties)
     assert not mor.table.services.upgrade(9)
     assert not mor.table.services.upgrade(9, dry_run=True).steps()
+
+
+def test_a_log_file_that_belongs_to_no_write(tmp_path: Path) -> None:
+    """No clean deletes it, and version 6 would take it for the beginning of a file slice."""
+    mor = MorTable(tmp_path / "t")
+    mor.load([row(f"{p}0", p, 0, "x") for p in FILE_IDS])
+    instant = mor.delta([row("a0", "a", 1, "v1")])
+    (log,) = mor.root.glob("a/.*.log.*")
+    shutil.copy(log, log.with_name(log.name.replace(instant, next_instant(instant))))
+    files = [*mor.root.rglob("*")]
+    with pytest.raises(TransactionError, match=r"1 log files .* such as 'a/\..*delete_orphan_files\(dry_run=False\)"):
+        mor.table.services.downgrade(6, lossy=True)
+    assert [*mor.root.rglob("*")] == files
+    assert mor.table.services.delete_orphan_files(dry_run=False).num_rows == 1
+    change(mor, 6)
+    assert mor.rows()["a0"]["v"] == "v1"
+
+
+@pytest.mark.parametrize("selected", ["filter.selected", seldom("filter.regex")])
+def test_a_downgrade_cleans_partitions_that_other_cleans_leave_out(tmp_path: Path, selected: str) -> None:
+    mor = MorTable(tmp_path / "t", options={**FAST, f"hoodie.clean.partition.{selected}": "b"})
+    mor.load([row(f"{p}0", p, 0, "x") for p in FILE_IDS])
+    mor.delta([row("a0", "a", 1, "v1")])
+    change(mor, 6)
+    assert mor.rows()["a0"]["v"] == "v1"
 
 
 def test_refusals(grown: Tables, tmp_path: Path) -> None:
