@@ -7,7 +7,8 @@ import logging
 
 from pyhudi.storage.lock_primitives import DeferredReleaseLock
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
+from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
+from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State, just_before
 from pyhudi.transaction.rollback.rollback_status import read_rollback_plan
 
 REMOVED_WITH_PLAN = WRITE_ACTIONS | {Action.LOG_COMPACTION}
@@ -28,7 +29,8 @@ def delete_late_completed_files(active: ActiveTimeline, lock: DeferredReleaseLoc
     """Delete completed files that appeared after their writes had been rolled back, by delayed requests.
 
     Such a file has no inflight file, because the rollback has deleted it, or it is older than a rollback of the
-    attempt that created it. Rollbacks are read only if there is such a file.
+    attempt that created it. Rollbacks are read only if there is such a file. Interrupted archival leaves files without
+    others, too, which may belong to a later attempt; those of archived instants are kept.
 
     Raises:
         LockError: The lock of the table was lost, so that a later attempt may have created a valid file of the same
@@ -44,6 +46,8 @@ def delete_late_completed_files(active: ActiveTimeline, lock: DeferredReleaseLoc
             continue
         for files in (files for files, requested in late if requested == plan.instant):
             for instant in _invalidated_files(files, rollback, forgets=plan.action in REMOVED_WITH_PLAN):
+                if _is_archived(active, instant):
+                    continue
                 lock.ensure_held()
                 _log.warning("deleting %s, which appeared after its rollback %s", instant, rollback.requested)
                 active.delete(instant)
@@ -60,3 +64,15 @@ def _invalidated_files(files: list[Instant], rollback: Instant, *, forgets: bool
         if instant.is_completed
         and (undone or (instant.completion is not None and instant.completion < rollback.requested))
     ]
+
+
+def _is_archived(active: ActiveTimeline, instant: Instant) -> bool:
+    archived = read_archived_timeline(
+        active.storage,
+        active.layout,
+        after=just_before(instant.requested),
+        up_to=instant.requested,
+        actions=(instant.action,),
+        metadata=False,
+    )
+    return instant.completion in archived["completion"].to_pylist()

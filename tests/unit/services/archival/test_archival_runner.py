@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -17,6 +18,8 @@ from pyhudi.metadata.writer.initial_statistics import LOCAL
 from pyhudi.services.archival import archival_plan
 from pyhudi.services.archival.archival_runner import archive_table
 from pyhudi.services.cleaning.clean_progress import LastClean
+from pyhudi.services.clustering.clustering_job import ClusteringJob
+from pyhudi.services.clustering.clustering_runner import ThreadClusteringRunner, run_pending_clusterings
 from pyhudi.services.post_commit_services import PostCommitServices
 from pyhudi.storage import Storage
 from pyhudi.storage.local_storage import LocalStorage
@@ -347,6 +350,38 @@ def test_after_a_death_the_next_one_goes_on(hand: HandMadeTable) -> None:
         assert dead.history(archived=True)["requested"].to_pylist() == everything
         left = ActiveTimeline.load(storage, hand.active.layout).timeline
         assert [i.requested for i in left] == [at(n) for n in (6, 7, 8)]
+
+
+def test_a_later_attempt_that_a_dead_archival_has_archived_is_not_undone(tmp_path: Path, version: int) -> None:
+    """Its completed file, alone on the timeline, looks like a late one of the attempt that was rolled back."""
+    mor = MorTable(tmp_path / "t", version, options=OPTIONS)
+    numbers = iter(range(8))
+
+    def load(times: int) -> None:
+        for n in islice(numbers, times):
+            mor.load([row(f"{p}{n}", p, 0, "x") for p in FILE_IDS], {p: f"{i[:-1]}{n}" for p, i in FILE_IDS.items()})
+
+    load(1)
+    clustering = mor.table.services.schedule_clustering().instant
+    load(2)
+    with pytest.raises(RuntimeError, match="first attempt"):
+        run_pending_clusterings(mor.client, Options.parse(OPTIONS), FailingRunner())
+    assert mor.table.services.run_clustering()
+    load(3)
+    mor.table.services.clean()
+    rows, dying = mor.rows(), FaultyStorage(mor.client.storage, [Fault("writes", 1, "after", Killed, path="inflight")])
+    with pytest.raises(Killed):
+        archive_table(TableMetaClient.open(dying, OPTIONS), Options.parse(OPTIONS))
+    left = mor.client.active_timeline().timeline.find(clustering or "")
+    assert left is not None
+    assert left.is_completed
+    load(1)
+    assert rows.items() <= mor.rows().items()
+
+
+class FailingRunner(ThreadClusteringRunner):
+    def run(self, job: ClusteringJob) -> Any:
+        raise RuntimeError(f"the first attempt at {len(job.groups)} groups")
 
 
 def test_a_write_that_a_dead_archival_has_archived_gets_no_savepoint(hand: HandMadeTable) -> None:
