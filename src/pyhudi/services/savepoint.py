@@ -24,7 +24,9 @@ from pyhudi.timeline.archive.archived_timeline import has_archived_after
 from pyhudi.timeline.archive.archiver import ArchiveOptions, archive, can_archive, finish_archival
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.plans.clean_plan import EXPIRED_SCHEMA
+from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.locks.lock_factory import make_time_generator
+from pyhudi.transaction.rollback import late_data_files
 from pyhudi.transaction.table_checks import current_snapshot
 
 SERVICE = "savepoint"
@@ -90,6 +92,8 @@ def create_savepoint(
         _check_retained(active, target)
         check_not_cleaned(table, target, f"cannot create a savepoint at {target.requested}")
         files = _files(table, target)
+        generator.lock.ensure_held()
+        _delete_late_files(active, target)
         inflight = existing or _to_inflight(active, target)
         grouped = files.group_by("partition", use_threads=False).aggregate([("name", "list")])
         record = {
@@ -187,6 +191,16 @@ def _files(table: TableSnapshot, target: Instant) -> pa.Table:
     slices = [slices_at(view, target), view.latest_slices(target.requested)]
     files = pa.concat_tables([EXPIRED_SCHEMA.empty_table(), *map(base_and_log_files, slices)])
     return files.group_by(EXPIRED_SCHEMA.names, use_threads=False).aggregate([]).sort_by("partition")
+
+
+def _delete_late_files(active: ActiveTimeline, target: Instant) -> None:
+    """Delete the files of rolled-back writes that would become visible, because a write with a savepoint is not the
+    start of the timeline. The caller holds the lock of the table."""
+    savepoint = Instant(target.requested, Action.SAVEPOINT, State.INFLIGHT, None, "")
+    start = Timeline([*active.timeline, savepoint]).start
+    assert start is not None
+    late_data_files.delete_files_older_than(active, start)
+    late_data_files.delete_slices_of_resizes(active, start)
 
 
 def _to_inflight(active: ActiveTimeline, target: Instant) -> Instant:

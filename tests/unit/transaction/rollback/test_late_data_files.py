@@ -8,6 +8,7 @@ from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.format.log import scan_blocks
 from pyhudi.services.archival.archival_runner import archive_table
+from pyhudi.services.savepoint import create_savepoint
 from pyhudi.storage import Storage
 from pyhudi.timeline.markers import IOType
 from pyhudi.transaction.rollback.late_data_files import delete_files_older_than
@@ -46,6 +47,16 @@ def test_it_stays_while_the_timeline_begins_before_it(storage: Storage) -> None:
     path = slept(storage)
     delete_files_older_than(active(storage), active(storage).timeline.writes().instants[0].requested)
     assert path in data_files(storage)
+
+
+def test_it_goes_before_a_savepoint_moves_the_start_of_the_timeline(storage: Storage) -> None:
+    """Readers take the first write without a savepoint for the start, and files older than that for committed ones."""
+    Write(("b",)).run(storage)
+    first = active(storage).timeline.writes().instants[0].requested
+    path = slept(storage)
+    create_savepoint(client(storage), Options.parse(OPTIONS), first)
+    assert path not in data_files(storage)
+    assert len(data_files(storage)) == 2
 
 
 def test_it_goes_before_the_first_write_of_a_table_is_published(storage: Storage) -> None:
