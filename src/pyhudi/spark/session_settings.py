@@ -69,10 +69,15 @@ def is_case_sensitive(spark: SparkSession) -> bool:
     return str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
 
 
+def is_ansi(spark: SparkSession) -> bool:
+    """Return True if the session has ANSI mode, which is the default from Spark 4 on."""
+    return str(spark.conf.get("spark.sql.ansi.enabled")).lower() == "true"
+
+
 def quotes_names_by_double_quotes(spark: SparkSession) -> bool:
     """Return True if double quotes enclose names in the session's SQL, and not strings."""
-    settings = ("spark.sql.ansi.enabled", "spark.sql.ansi.doubleQuotedIdentifiers")
-    return all(str(spark.conf.get(key, "false")).lower() == "true" for key in settings)
+    quotes = "spark.sql.ansi.doubleQuotedIdentifiers"
+    return is_ansi(spark) and str(spark.conf.get(quotes, "false")).lower() == "true"
 
 
 def has_escapes(spark: SparkSession) -> bool:

@@ -15,6 +15,7 @@ pytest.importorskip("sqlglot")
 pytestmark = pytest.mark.usefixtures("database")
 
 
+ANSI = "spark.sql.ansi.enabled"
 OTHER_CATALOG = {
     "spark.sql.catalog.elsewhere": "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog",
     "spark.sql.catalog.elsewhere.url": "jdbc:hive2://127.0.0.1:1",
@@ -410,6 +411,30 @@ def test_permanent_views_keep_the_settings_with_which_they_were_created(spark):
     assert here == there
     for suffix, expected in (("usual", []), ("other", [(1, 9, None, "x")])):
         assert here[f"h_{suffix}"] == here[f"p_{suffix}"] == expected
+
+
+def test_permanent_views_keep_settings_that_the_session_leaves_to_spark(spark):
+    usual = str(spark.conf.get(ANSI)).lower()
+    with session_setting(spark, ANSI, "false" if usual == "true" else "true"):
+        for table, provider in (("h", "hudi"), ("p", "parquet")):
+            spark.sql(f"CREATE TABLE {table} USING {provider} AS SELECT 1 AS id")
+            spark.sql(f"CREATE VIEW {table}_sizes AS SELECT size(CAST(NULL AS ARRAY<INT>)) AS size FROM {table}")
+    spark.conf.unset(ANSI)
+    assert rows(spark, "SELECT * FROM h_sizes") == rows(spark, "SELECT * FROM p_sizes")
+    assert rows(spark, "SELECT * FROM h_sizes") == [(-1 if usual == "true" else None,)]
+
+
+def test_double_quotes_in_the_ansi_mode_that_is_the_default_of_spark_4(spark):
+    """Texts without it, where files are skipped by them, and names of columns with it."""
+    for table, provider in (("h", "hudi"), ("p", "parquet")):
+        files = "TBLPROPERTIES ('hoodie.parquet.small.file.limit' = '0')"  # each of one row
+        spark.sql(f"CREATE TABLE {table} USING {provider} {files} AS SELECT 1 AS id, 'x' AS a, 'x' AS b")
+        spark.sql(f"INSERT INTO {table} VALUES (2, 'b', 'y')")
+    spark.conf.unset(ANSI)
+    with session_setting(spark, "spark.sql.ansi.doubleQuotedIdentifiers", "true"):
+        found = rows(spark, 'SELECT id FROM h WHERE a = "b"')
+        assert found == rows(spark, 'SELECT id FROM p WHERE a = "b"')
+        assert found == [(2,) if spark.version.startswith("3.") else (1,)]
 
 
 def test_views_with_other_settings_read_what_was_inserted(spark):

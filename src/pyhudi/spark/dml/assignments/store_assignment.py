@@ -39,6 +39,7 @@ from pyhudi.spark.dml.assignments.assignable_types import (
     is_nested,
     paired_fields,
 )
+from pyhudi.spark.session_settings import is_ansi
 from pyhudi.spark.spark_errors import failure
 
 STORE_ASSIGNMENT = "spark.sql.storeAssignmentPolicy"
@@ -105,7 +106,7 @@ def _policy(spark: SparkSession) -> StoreAssignment:
 
 def _has_legacy_in_ansi_mode(spark: SparkSession, policy: StoreAssignment) -> bool:
     """Return True if the policy is LEGACY, and the session has ANSI mode."""
-    return policy is StoreAssignment.LEGACY and str(spark.conf.get(_ANSI_MODE, "false")).lower() == "true"
+    return policy is StoreAssignment.LEGACY and is_ansi(spark)
 
 
 def stored_as(value: Column, source: DataType, target: DataType, name: str, rules: StoreRules) -> Column:

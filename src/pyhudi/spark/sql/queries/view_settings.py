@@ -65,8 +65,8 @@ def _stored(spark: SparkSession, name: Name, key: str) -> str | None:
 
 
 def other_settings(spark: SparkSession, stored: Mapping[str, str]) -> bool:
-    """Return True if the session has other settings than a view."""
-    return any((spark.conf.get(key, value) or "").lower() != value.lower() for key, value in stored.items())
+    """Return True if the session has other settings than a view, by itself or by Spark's defaults."""
+    return any(str(spark.conf.get(key)).lower() != value.lower() for key, value in stored.items())
 
 
 @contextmanager
