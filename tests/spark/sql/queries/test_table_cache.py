@@ -94,3 +94,16 @@ def test_cached_permanent_views(spark):
     spark.catalog.refreshTable("v")
     spark.catalog.uncacheTable("v")
     assert not spark.catalog.isCached("v")
+
+
+def test_rows_that_users_cache_stay_cached(spark):
+    """Also while queries by the name of their table read later commits."""
+    spark.sql("CREATE TABLE t USING hudi TBLPROPERTIES (primaryKey = 'id') AS SELECT 1 AS id")
+    path = spark.sql("SHOW TBLPROPERTIES t ('path')").first()["value"]
+    assert rows(spark, "SELECT id FROM t") == [(1,)]
+    loaded = spark.read.format("hudi").load(path).cache()
+    assert loaded.count() == 1
+    spark.sql("INSERT INTO t VALUES (2)")
+    assert rows(spark, "SELECT id FROM t") == [(1,), (2,)]
+    assert loaded.storageLevel.useMemory
+    loaded.unpersist()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 
 import pytest
 from pyspark.errors import AnalysisException
 
 from pyhudi.errors import ConfigError, HudiError, QueryError
+from pyhudi.spark.sql.queries import generated_views
 from tests.cases import classic
 from tests.spark.sql.ride_tables import RIDES, rows
 
@@ -215,3 +217,40 @@ def test_subqueries_in_expressions_of_dataframes(spark):
         assert spark.table("rides").filter("id = (SELECT max(id) FROM kept) AND city <> 'Moss'").count() == 1
         spark.sql("INSERT INTO rides VALUES (3, 'c', 30, 'Oslo')")
     assert frame.selectExpr("trim(BOTH 'x' FROM 'xax') AS a").first() == ("a",)
+
+
+@classic
+def test_views_that_no_query_uses_any_more_are_dropped(spark, monkeypatch):
+    """Those of past snapshots, and of functions with other arguments; not those of temporary views. Rows that users
+    have cached stay."""
+    monkeypatch.setattr(generated_views, "_used", OrderedDict())
+
+    def names():
+        return {row.tableName for row in spark.sql("SHOW TABLES IN global_temp LIKE '_pyhudi*'").collect()}
+
+    def after_an_hour(query):
+        for name in generated_views._used:
+            generated_views._used[name] -= 3601
+        return rows(spark, query)
+
+    before = names()
+    spark.sql("CREATE TABLE t USING hudi AS SELECT 1 AS id")
+    spark.sql("INSERT INTO t VALUES (2)")
+    path = spark.sql("SHOW TBLPROPERTIES t ('path')").first()["value"]
+    spark.sql("CREATE TEMP VIEW changes AS SELECT id FROM hudi_table_changes('t', 'latest_state', '2000-01-01')")
+    loaded = spark.read.format("hudi").load(path).cache()
+    for row in spark.sql("CALL show_commits(table => 't')").collect():
+        past = spark.sql(f"SELECT id FROM t TIMESTAMP AS OF '{row.commit_time}'")
+        assert rows(spark, f"SELECT id FROM hudi_table_changes('t', 'latest_state', '{row.commit_time}')")
+    made = names() - before
+    assert len(made) == 5
+    assert after_an_hour("SELECT id FROM t WHERE id = 2") == [(2,)]
+    kept = names() & made
+    assert len(kept) == 1
+    assert past.count() == 1
+    assert loaded.storageLevel.useMemory
+    assert rows(spark, "SELECT * FROM changes") == [(1,), (2,)]
+    spark.sql("DROP VIEW changes")
+    loaded.unpersist()
+    assert after_an_hour("SELECT id FROM t WHERE id = 3") == []
+    assert not names() & kept

@@ -20,6 +20,7 @@ from pyhudi.spark.session import spark_sql
 from pyhudi.spark.session_settings import has_escapes, quotes_names_by_double_quotes
 from pyhudi.spark.sql.catalog import SESSION_CATALOG, CatalogTable, CatalogView, find, full_name
 from pyhudi.spark.sql.queries.function_arguments import FunctionResolver
+from pyhudi.spark.sql.queries.generated_views import show_rows
 from pyhudi.spark.sql.queries.joined_tables import JoinedTables
 from pyhudi.spark.sql.queries.permanent_view import PermanentView
 from pyhudi.spark.sql.queries.query_scope import QueryScope, parse_table_name
@@ -231,7 +232,7 @@ class _QueryRewriter:
         if view.cached is None:
             self._show(number, qualified, shown, view.source(inner))
         else:
-            view.cached_rows(inner).createOrReplaceGlobalTempView(shown)
+            show_rows(view.cached_rows(inner), shown)
             self._register(number, qualified, shown, view.source(inner))
         return True
 

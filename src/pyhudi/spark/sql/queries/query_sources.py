@@ -16,6 +16,7 @@ from pyhudi.spark.session import spark_sql
 from pyhudi.spark.sql.catalog import CatalogTable, CatalogView
 from pyhudi.spark.sql.queries.functions.table_functions import run_table_function
 from pyhudi.spark.sql.queries.functions.vector_functions import run_vector_function
+from pyhudi.spark.sql.queries.generated_views import show_rows
 from pyhudi.spark.sql.queries.table_cache import cached_rows
 from pyhudi.spark.sql.queries.view_settings import session_with
 from pyhudi.spark.sql.session_config import session_options
@@ -91,22 +92,18 @@ def show_source(spark: SparkSession, view: str, source: Source, rows_of: Callabl
                 else _cached(spark, location, dict(query_options))
             )
             if cached is not None:
-                cached.createOrReplaceGlobalTempView(view)
-                return cached
+                return show_rows(cached, view)
             opened = TableQuery.open(spark, location, dict(query_options))
             rows = opened.rows(spark, predicate)
-            _partitions_last(rows, opened).createOrReplaceGlobalTempView(view)
+            show_rows(_partitions_last(rows, opened), view)
             return rows
         case FunctionSource(function, arguments) if function in VECTOR_FUNCTIONS:
-            rows = run_vector_function(function, arguments, rows_of)
+            return show_rows(run_vector_function(function, arguments, rows_of), view)
         case FunctionSource(function, arguments):
-            rows = run_table_function(spark, function, arguments)
+            return show_rows(run_table_function(spark, function, arguments), view)
         case QuerySource():
             with query_rows(spark, source) as rows:
-                rows.createOrReplaceGlobalTempView(view)
-            return rows
-    rows.createOrReplaceGlobalTempView(view)
-    return rows
+                return show_rows(rows, view)
 
 
 @contextmanager

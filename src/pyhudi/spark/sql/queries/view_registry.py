@@ -95,6 +95,12 @@ def load_of_view(spark: SparkSession, name: Name) -> LoadRequest | None:
     return _loaded.get(_key(spark, name)) if _loaded else None
 
 
+def views_of_temporary_views() -> frozenset[str]:
+    """Return the views that replace tables in the queries of temporary views. Spark looks at them again whenever it
+    reads one of these."""
+    return frozenset(name for view in list(_views.values()) for name in view.shown.values())
+
+
 def forget_view(spark: SparkSession, name: Name) -> None:
     """Remove the entries of a temporary view that was replaced or dropped."""
     if _views or _loaded:
