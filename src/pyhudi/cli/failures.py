@@ -46,6 +46,7 @@ IN_COMMANDS = {
     "services.savepoint(": "pyhudi savepoint create PATH",
     "services.delete_savepoint": "pyhudi savepoint delete PATH INSTANT",
     "services.delete_metadata_table": "pyhudi metadata delete PATH",
+    "services.delete_orphan_files": "pyhudi repair orphans PATH",
     "services.sync_catalog": "pyhudi sync PATH",
     "services.change_properties": "pyhudi repair properties PATH --set KEY=VALUE --unset KEY",
     "pyhudi.overwrite_properties": "pyhudi repair properties PATH --from FILE",
