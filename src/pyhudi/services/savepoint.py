@@ -26,7 +26,7 @@ from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.plans.clean_plan import EXPIRED_SCHEMA
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.locks.lock_factory import make_time_generator
-from pyhudi.transaction.rollback import late_data_files
+from pyhudi.transaction.rollback.late_data_files import delete_files_passed_by_start
 from pyhudi.transaction.table_checks import current_snapshot
 
 SERVICE = "savepoint"
@@ -199,8 +199,7 @@ def _delete_late_files(active: ActiveTimeline, target: Instant) -> None:
     savepoint = Instant(target.requested, Action.SAVEPOINT, State.INFLIGHT, None, "")
     start = Timeline([*active.timeline, savepoint]).start
     assert start is not None
-    late_data_files.delete_files_older_than(active, start)
-    late_data_files.delete_slices_of_resizes(active, start)
+    delete_files_passed_by_start(active, start)
 
 
 def _to_inflight(active: ActiveTimeline, target: Instant) -> Instant:

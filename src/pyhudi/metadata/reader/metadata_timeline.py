@@ -21,7 +21,7 @@ from pyhudi.table.config.properties_text import parse_properties
 from pyhudi.table.moved_instants import refuse_moved_instants
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
+from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.timeline_layout import Layout
 
@@ -83,29 +83,42 @@ def unknown_writes(active: ActiveTimeline, data: ActiveTimeline) -> list[str]:
     """
     done = [i for i in active.timeline.completed() if i.action in (Action.DELTA_COMMIT, Action.COMMIT)]
     completed = {i.requested for i in done}
-    missing = [
-        i
-        for i in data.timeline.completed()
-        if i.requested not in completed and (i.action in WRITE_ACTIONS or _is_recorded_rollback(data, i, completed))
-    ]
-    if not missing:
-        return []
+    missing = [i for i in data.timeline.completed() if i.requested not in completed and _may_be_recorded(i)]
+    if missing:
+        missing = _later_than_build(active, done, missing)
+    return [i.requested for i in missing if i.is_write or _is_recorded_rollback(data, i, completed)]
+
+
+def _may_be_recorded(instant: Instant) -> bool:
+    """Return True for writes and, without completion times, as before version 8, rollbacks."""
+    return instant.is_write or (instant.action == Action.ROLLBACK and instant.completion is None)
+
+
+def _later_than_build(active: ActiveTimeline, done: list[Instant], instants: list[Instant]) -> list[Instant]:
+    """Return instants of the table that its metadata table did not get when it was built.
+
+    Args:
+        active: Timeline of the metadata table.
+        done: Its completed commits and delta commits.
+        instants: Instants of the table.
+
+    Raises:
+        MetadataTableError: The files written by initial instants cannot be determined.
+    """
     builds = _builds_of_files(active, [i for i in done if is_initial_instant(i)])
     if not builds:
         # The timeline has been archived up to its first instant.
         first = min((i.requested for i in active.timeline if not is_initial_instant(i)), default="")
-        return [i.requested for i in missing if i.requested >= first]
+        return [i for i in instants if i.requested >= first]
     until = max(i.completion or "" for i in builds)
     named = [i.requested[:V1_LENGTH] for i in builds if not i.requested.startswith(FIRST_INSTANTS)]
     built_at = max(named, default="")
-    return [i.requested for i in missing if i.requested > built_at and (i.completion is None or i.completion > until)]
+    return [i for i in instants if i.requested > built_at and (i.completion is None or i.completion > until)]
 
 
 def _is_recorded_rollback(data: ActiveTimeline, instant: Instant, completed: Container[str]) -> bool:
-    """Return True for a rollback that must be in the metadata table. From version 8 on, with completion times, none is.
-    Before, those are that leave log files, or delta commits of writes that are gone; 1.2.0 does not record others."""
-    if instant.action != Action.ROLLBACK or instant.completion is not None:
-        return False
+    """Return True for a rollback of a version before 8 that must be in the metadata table: one that leaves log files,
+    or delta commits of writes that are gone; 1.2.0 does not record others."""
     record = data.completed_record(instant)
     partitions = record["partitionMetadata"].values()
     has_logs = any(part["rollbackLogFiles"] or part.get("logFilesFromFailedCommit") for part in partitions)

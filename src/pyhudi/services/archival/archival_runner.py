@@ -24,7 +24,7 @@ from pyhudi.timeline.archive.archiver import ArchiveOptions, archive, can_archiv
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.markers import Markers, marked_instants
 from pyhudi.transaction.locks.lock_factory import make_time_generator
-from pyhudi.transaction.rollback import late_data_files
+from pyhudi.transaction.rollback.late_data_files import delete_files_passed_by_start
 from pyhudi.transaction.table_checks import current_snapshot
 
 SERVICE = "archive"
@@ -116,8 +116,7 @@ def _archive(
     """Archive instants, after deleting the files that would become visible when the timeline starts later."""
     start = _remaining_start(active, instants)
     lock.ensure_held()
-    late_data_files.delete_files_older_than(active, start)
-    late_data_files.delete_slices_of_resizes(active, start)
+    delete_files_passed_by_start(active, start)
     archive(active, instants, settings, lock)
 
 

@@ -58,6 +58,13 @@ def delete_files_older_than(active: ActiveTimeline, start: str | None) -> None:
         )
 
 
+def delete_files_passed_by_start(active: ActiveTimeline, start: str) -> None:
+    """Delete the files that would become visible when the active timeline starts at a later write, ``start``. The
+    caller holds the lock of the table."""
+    delete_files_older_than(active, start)
+    _delete_slices_of_resizes(active, start)
+
+
 def delete_files_of_other_attempts(active: ActiveTimeline, instant: str, named: pa.Array) -> None:
     """Delete late files of earlier attempts at a plan or bootstrap, before the attempt that has written ``named`` is
     published."""
@@ -66,7 +73,7 @@ def delete_files_of_other_attempts(active: ActiveTimeline, instant: str, named: 
             _delete(active, plan, named)
 
 
-def delete_slices_of_resizes(active: ActiveTimeline, start: str) -> None:
+def _delete_slices_of_resizes(active: ActiveTimeline, start: str) -> None:
     """Delete the slices opened for resizes of buckets that were rolled back together with their plans
     (`delete_slices_of_removed_plans`), before the start of the timeline passes them. The caller holds the lock of the
     table."""

@@ -67,6 +67,8 @@ def _invalidated_files(files: list[Instant], rollback: Instant, *, forgets: bool
 
 
 def _is_archived(active: ActiveTimeline, instant: Instant) -> bool:
+    """Return True if the attempt that has created a completed file is archived, and not only another one at its
+    instant."""
     archived = read_archived_timeline(
         active.storage,
         active.layout,
